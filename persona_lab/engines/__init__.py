@@ -1,0 +1,1 @@
+"""Engines: a loaded model behind `room`, `submit`, `poll` and `close`."""

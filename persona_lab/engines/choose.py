@@ -1,0 +1,117 @@
+"""From settings to models that `drive` can load: which engine, which weights, which identity."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from persona_lab.core.errors import ConfigError
+from persona_lab.core.experiment import EngineName, ModelSettings
+from persona_lab.core.flow import Engine, Model
+from persona_lab.engines.chat import ChatRenderer
+from persona_lab.engines.scripted import ScriptedEngine
+from persona_lab.engines.weights import find_weights, identity_name, weights_digest
+
+_PER_REQUEST = {"temperature", "top_p", "top_k", "min_p", "repetition_penalty"}
+HARDWARE = {"tensor_parallel_size", "gpu_memory_utilization", "max_num_seqs"}
+_LABELS = {"name", "path", "revision", "pair", "engine", "max_model_len"}
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A model ready to be loaded, and its renderer (None for the scripted engine)."""
+
+    model: Model
+    settings: ModelSettings
+    engine: EngineName
+    renderer: ChatRenderer | None
+
+    def rehearsal(self) -> Model:
+        """The same model for a dry run: examples for replies, real token counts."""
+        return Model(self.model.name, self.model.identity, self._scripted)
+
+    def _scripted(self) -> Engine:
+        if self.renderer is None:
+            return ScriptedEngine()
+        block = 1 if self.engine == "transformers" else _vllm_block_size()
+        return ScriptedEngine(ids=self.renderer.ids, misfit=self.renderer.misfit, block_size=block)
+
+
+def prepare(
+    roles: Mapping[str, ModelSettings], default_engine: EngineName, date: str
+) -> dict[str, Prepared]:
+    """Prepares the model of every role; roles whose models would be loaded alike share one.
+
+    Args:
+        roles: role -> model settings, upstream first.
+        default_engine: for roles that name none.
+        date: the day chat templates see as today.
+
+    Raises:
+        ConfigError: a model path, an engine or a reasoning setting that cannot be had.
+    """
+    done: dict[str, Prepared] = {}
+    by_settings: dict[str, Prepared] = {}
+    for role, settings in roles.items():
+        engine = chosen_engine(settings.engine or default_engine)
+        loaded = settings.model_copy(update={"engine": engine})
+        key = loaded.model_dump_json(exclude={*_PER_REQUEST, "name", "pair"})
+        if key not in by_settings:
+            by_settings[key] = _prepare(settings, engine, date)
+        done[role] = by_settings[key]
+    return done
+
+
+def chosen_engine(name: EngineName) -> EngineName:
+    """`auto` is vLLM where it is installed, else transformers.
+
+    Raises:
+        ConfigError: the named engine is not installed.
+    """
+    if name == "auto":
+        return "vllm" if importlib.util.find_spec("vllm") else "transformers"
+    if name in ("vllm", "transformers") and importlib.util.find_spec(name) is None:
+        raise ConfigError(f"engine={name}: the package {name} is not installed here")
+    return name
+
+
+def _prepare(settings: ModelSettings, engine: EngineName, date: str) -> Prepared:
+    if engine == "scripted":
+        identity = identity_name(f"scripted-{settings.name}", {"scripted": settings.name})
+        model = Model(settings.name, identity, ScriptedEngine)
+        return Prepared(model, settings, engine, None)
+    folder = find_weights(settings)
+    renderer = ChatRenderer(folder, settings, date)
+    covered = settings.model_dump(exclude=_PER_REQUEST | HARDWARE | _LABELS)
+    covered |= {
+        "weights": weights_digest(folder),
+        "chat": renderer.fingerprint,
+        "engine": engine,
+    }
+    model = Model(
+        settings.name,
+        identity_name(settings.name, covered),
+        lambda: _open(folder, settings, engine, renderer),
+    )
+    return Prepared(model, settings, engine, renderer)
+
+
+def _vllm_block_size() -> int:
+    """vLLM's usual cache block, in tokens: 16 on a GPU, 128 on a CPU."""
+    import torch
+
+    return 16 if torch.cuda.is_available() else 128
+
+
+def _open(
+    folder: Path, settings: ModelSettings, engine: EngineName, renderer: ChatRenderer
+) -> Engine:
+    if engine == "vllm":
+        from persona_lab.engines.vllm import VllmEngine
+
+        return VllmEngine(str(folder), settings, renderer)
+    from persona_lab.engines.transformers import TransformersEngine
+
+    return TransformersEngine(str(folder), settings, renderer)

@@ -1,0 +1,40 @@
+"""No orphans: processes that this one started end with it, even when it is killed outright.
+
+vLLM's engine-core process does not notice that its parent was killed: it would go on with its
+requests, then wait for more, holding the device. A small helper notices, because its standard
+input closes when the parent ends, however that came about.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import subprocess
+import sys
+
+_HELPER = """
+import os, signal, sys
+if sys.stdin.buffer.read() != b"closed":
+    for pid in map(int, sys.argv[1:]):
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+"""
+
+
+class OrphanGuard:
+    """Kills the `multiprocessing` children that exist now, should this process die."""
+
+    def __init__(self) -> None:
+        pids = [str(child.pid) for child in multiprocessing.active_children()]
+        self._helper = subprocess.Popen(
+            [sys.executable, "-c", _HELPER, *pids],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # a Ctrl-C in the terminal is not for it
+        )
+
+    def close(self) -> None:
+        """The children have been ended in order; there is nothing left to guard."""
+        self._helper.communicate(b"closed")

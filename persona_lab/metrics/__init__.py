@@ -1,0 +1,1 @@
+"""From scores to estimates; the only place that does."""

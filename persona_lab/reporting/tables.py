@@ -1,0 +1,144 @@
+"""Tables for the terminal, within 100 columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rich.table import Table
+
+from persona_lab.core.experiment import Estimate
+from persona_lab.core.plan import RolePlan
+from persona_lab.reporting.usage import RoleUsage
+
+_COLUMN_FACET = "method"
+
+
+def results_table(estimates: Sequence[Estimate], title: str) -> Table:
+    """Estimates: a row per metric under a heading per condition, a column per method.
+
+    What is the same everywhere goes to the title: facets, and the reason why no interval exists.
+    A rate is shown over all items, with the rate over scored items below where they differ.
+    """
+    columns = list(dict.fromkeys(e.facets.get(_COLUMN_FACET, "") for e in estimates))
+    names = [n for n in estimates[0].facets if n != _COLUMN_FACET]
+    varying = [n for n in names if len({e.facets[n] for e in estimates}) > 1]
+    common = [estimates[0].facets[n] for n in names if n not in varying]
+    intervals = {e.interval for e in estimates if e.value is not None}
+    no_interval = next(iter(intervals)) if len(intervals) == 1 else ""
+    if no_interval.startswith("n/a"):
+        common.append(f"95 % intervals {no_interval}")
+    table = Table(title=f"{title} ({', '.join(common)})" if common else title)
+    table.title_justify = "left"
+    table.add_column("metric", min_width=24)
+    for column in columns:
+        table.add_column(_words(column), justify="right")
+    for heading, rows in _grouped(estimates, varying).items():
+        if heading:
+            table.add_row(_words(", ".join(heading)), *[""] * len(columns), style="bold")
+        for metric, cells in rows.items():
+            shown = (_cell(cells.get(column, {}), no_interval) for column in columns)
+            table.add_row(f"  {_words(metric)}", *shown)
+        table.add_section()
+    return table
+
+
+def _grouped(
+    estimates: Sequence[Estimate], facets: Sequence[str]
+) -> dict[tuple[str, ...], dict[str, dict[str, dict[str, Estimate]]]]:
+    """Heading -> metric -> column -> basis -> estimate."""
+    groups: dict[tuple[str, ...], dict[str, dict[str, dict[str, Estimate]]]] = {}
+    for e in estimates:
+        heading = tuple(e.facets[n] for n in facets)
+        column = e.facets.get(_COLUMN_FACET, "")
+        by_metric = groups.setdefault(heading, {})
+        by_metric.setdefault(e.metric, {}).setdefault(column, {})[e.basis] = e
+    return groups
+
+
+def _cell(by_basis: Mapping[str, Estimate], no_interval: str) -> str:
+    if not by_basis:
+        return ""
+    scored = by_basis["scored"]
+    main = by_basis.get("all", scored)
+    parts = ["n/a" if main.value is None else f"{main.value:.3f}"]
+    if main.low is not None and main.high is not None:
+        parts.append(f"[{main.low:.3f}, {main.high:.3f}]")
+    elif main.value is not None and main.interval != no_interval:
+        parts.append(f"({main.interval})")
+    lines = [f"{' '.join(parts)}  n={main.n}"]
+    if "all" in by_basis and scored.value is not None and scored.n != main.n:
+        lines.append(f"scored only {scored.value:.3f}  n={scored.n}")
+    counts = {"unparsed": main.unparsed, "truncated": main.truncated, "failed": main.failed}
+    if lost := ", ".join(f"{count} {name}" for name, count in counts.items() if count):
+        lines.append(lost)
+    return "\n".join(lines)
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def recipes_table(recipes: Mapping[str, str]) -> Table:
+    """The recipes and the first line of what each says of itself."""
+    table = Table(box=None, show_header=False)
+    table.add_column(no_wrap=True)
+    table.add_column()
+    for name, about in recipes.items():
+        table.add_row(name, about)
+    return table
+
+
+def plan_table(plans: Mapping[str, RolePlan], names: Mapping[str, str]) -> Table:
+    """What a dry run found out, a row per role."""
+    guessed = any(plan.exact < plan.to_serve for plan in plans.values())
+    caption = "~ estimated: such prompts are made from replies that are not there yet"
+    table = Table(
+        title="Plan: requests and prompt tokens",
+        title_justify="left",
+        caption=caption if guessed else None,
+        caption_justify="left",
+    )
+    table.add_column("role")
+    table.add_column("model", overflow="fold")
+    for column in ("requests", "remembered", "to serve", "prompt", "unique", "longest", "no fit"):
+        table.add_column(column, justify="right")
+    for role, plan in plans.items():
+        about = "~" if plan.exact < plan.to_serve else ""
+        table.add_row(
+            role,
+            names[role],
+            f"{plan.requests:,}",
+            f"{plan.remembered:,}",
+            f"{plan.to_serve:,}",
+            f"{about}{plan.prompt_tokens:,}",
+            f"{about}{plan.unique_tokens:,}",
+            f"{about}{plan.longest[0]:,} + {plan.longest[1]:,}",
+            f"{len(plan.too_long):,}",
+        )
+    return table
+
+
+def usage_table(usage: Mapping[str, RoleUsage]) -> Table:
+    """What each role cost, a row per role."""
+    table = Table(title="Usage", title_justify="left")
+    table.add_column("role")
+    for column in ("served", "remembered", "failed", "prompt", "computed", "unique", "out", "s"):
+        table.add_column(column, justify="right")
+    for role, u in usage.items():
+        table.add_row(
+            role,
+            *(
+                f"{n:,}"
+                for n in (
+                    u.served,
+                    u.remembered,
+                    u.failed,
+                    u.prompt_tokens,
+                    u.computed_prompt_tokens,
+                    u.unique_prompt_tokens,
+                    u.completion_tokens,
+                    round(u.seconds),
+                )
+            ),
+        )
+    return table

@@ -1,0 +1,1 @@
+"""What the commands share: setting a recipe up, planning it, running it to its files."""

@@ -1,0 +1,193 @@
+"""Runs a set-up recipe: plan, drive, score, write, print."""
+
+from __future__ import annotations
+
+import logging
+import signal
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from rich.console import Console
+
+from persona_lab.core.errors import EngineError, PersonaLabError, Stopped
+from persona_lab.core.experiment import Score, Summary
+from persona_lab.core.flow import Outcome, drive
+from persona_lab.core.plan import RolePlan
+from persona_lab.core.store import Store
+from persona_lab.reporting import run_folder
+from persona_lab.reporting.progress import LiveProgress, Watchers
+from persona_lab.reporting.tables import results_table, usage_table
+from persona_lab.reporting.usage import Usage
+from persona_lab.running.manifest import write_manifest
+from persona_lab.running.setup import Setup, planned, refuse_misfits, timed
+
+_log = logging.getLogger("persona_lab")
+
+
+@dataclass
+class Run:
+    """A run under way.
+
+    Attributes:
+        folder: where its files go.
+        usage: what each role costs. outcomes: cases that have ended.
+    """
+
+    setup: Setup
+    folder: Path
+    usage: Usage
+    started: datetime = field(default_factory=lambda: datetime.now(UTC))
+    outcomes: list[Outcome[Any, list[Score]]] = field(default_factory=list)
+
+
+def execute(setup: Setup, runs: Path, out: Console) -> None:
+    """Runs to the end, or as far as it gets; what there is is scored and written either way.
+
+    Args:
+        runs: folder of runs and replies. out: where the table goes.
+
+    Raises:
+        PersonaLabError: the run did not do its part; the files are there.
+    """
+    models = {role: p.model for role, p in setup.prepared.items()}
+    run = Run(setup, runs / setup.name, Usage(models))
+    ended: PersonaLabError | None = None
+    with Store(runs / "replies", setup.name) as store:
+        for model in models.values():
+            store.shelf(model.identity)  # refuses a second writer before anything is done
+        run.folder.mkdir(parents=True, exist_ok=True)
+        _log_to(run.folder / "run.log")
+        _log.info("%s: %d cases", setup.name, len(setup.cases))
+        plans = planned(setup, store)
+        refuse_misfits(plans)
+        run_folder.write_config(run.folder, setup.configured.config)
+        write_manifest(setup, run.folder, "running", run.started)
+        try:
+            _drive(run, store, plans)
+        except (Stopped, EngineError) as error:
+            ended = error
+            _log.error("%s", error)
+        _finish(run, ended, out)
+
+
+def _drive(run: Run, store: Store, plans: dict[str, RolePlan]) -> None:
+    setup = run.setup
+    missing = sum(p.to_serve for p in plans.values())
+    models = {role: p.model for role, p in setup.prepared.items()}
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    with (
+        timed(setup.seconds, "drive"),
+        _stop_flag() as stop,
+        LiveProgress(len(setup.cases), missing, console) as progress,
+    ):
+        watch = Watchers(run.usage, progress)
+        flow = setup.experiment.flow
+        ending = drive(setup.cases, flow, models, store, watch, roles=setup.serve, stop=stop)
+        try:
+            for outcome in ending:
+                run.outcomes.append(outcome)
+                if outcome.error:
+                    _log.error("case %s failed:\n%s", outcome.case.id, outcome.error)
+        except EngineError:
+            if stop():  # the signal reached the model's process first
+                raise Stopped("stopped by a signal; run again to go on") from None
+            raise
+
+
+def _finish(run: Run, ended: PersonaLabError | None, out: Console) -> None:
+    """Scores what there is, writes the run's files, prints the table, and says how it went."""
+    setup, place = run.setup, {case.id: i for i, case in enumerate(run.setup.cases)}
+    run.outcomes.sort(key=lambda outcome: place[outcome.case.id])
+    with timed(setup.seconds, "summary"):
+        summary = setup.experiment.summarize(run.outcomes)
+    problem = ended or _problem(run, summary)
+    status = _status(run, problem)
+    run_folder.write_scores(run.folder, summary.scores)
+    run_folder.write_transcripts(run.folder, run.outcomes)
+    recipe = setup.configured.recipe
+    run_folder.write_results(run.folder, recipe, status, summary, run.usage.table())
+    write_manifest(setup, run.folder, status, run.started, summary)
+    _log.info("%s", status)
+    if summary.estimates:
+        out.print(results_table(summary.estimates, f"{recipe}: {setup.run.model.name}"))
+    out.print(usage_table(run.usage.roles))
+    out.print(f"{status}: {run.folder}", markup=False, soft_wrap=True)
+    for note in [*_adaptations(setup), *summary.notes, *_recipe_notes(setup)]:
+        out.print(note, markup=False)
+    if problem is not None:
+        raise problem
+
+
+def _status(run: Run, problem: PersonaLabError | None) -> str:
+    if problem is not None and not isinstance(problem, Stopped):
+        return "failed"
+    whole = len(run.outcomes) == len(run.setup.cases)
+    return "complete" if whole and problem is None else "partial"
+
+
+def _problem(run: Run, summary: Summary) -> PersonaLabError | None:
+    """Why a run that came to its end did not do its part."""
+    counts = Counter(score.outcome for score in summary.scores)
+    if errors := [outcome for outcome in run.outcomes if outcome.error]:
+        last = errors[0].error.strip().splitlines()[-1]
+        return PersonaLabError(f"{len(errors)} cases failed ({last}); see run.log")
+    if counts["failed"]:
+        reason = next(s.reason for s in summary.scores if s.outcome == "failed")
+        return PersonaLabError(
+            f"{counts['failed']} of {counts.total()} scores have no reply ({reason}); run again to "
+            "ask for them anew"
+        )
+    lost, limit = counts["unparsed"] + counts["truncated"], run.setup.run.max_unparsed
+    if limit is not None and lost > limit * counts.total():
+        return PersonaLabError(
+            f"{lost} of {counts.total()} answers are unparsed or cut off, a larger share than "
+            f"max_unparsed={limit}"
+        )
+    return None
+
+
+def _adaptations(setup: Setup) -> Sequence[str]:
+    """What the renderers had to adapt, once each."""
+    renderers = [(p.settings.name, p.renderer) for p in setup.prepared.values() if p.renderer]
+    return sorted({f"{name}: {note}." for name, r in renderers for note in r.notes})
+
+
+def _recipe_notes(setup: Setup) -> list[str]:
+    """What a recipe wants said below its numbers: the lines behind `# note:` in its header."""
+    path = setup.configured.root / "recipes" / f"{setup.configured.recipe}.yaml"
+    mark = "# note:"
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return [line.removeprefix(mark).strip() for line in lines if line.startswith(mark)]
+
+
+def _log_to(path: Path) -> None:
+    for handler in list(_log.handlers):
+        _log.removeHandler(handler)
+        handler.close()
+    handler = logging.FileHandler(path, encoding="utf-8", delay=True)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    _log.addHandler(handler)
+    _log.setLevel(logging.INFO)
+    _log.propagate = False
+
+
+@contextmanager
+def _stop_flag() -> Iterator[Callable[[], bool]]:
+    """Whether SIGINT, SIGTERM or SIGUSR1 came."""
+    came: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        came.append(number)
+
+    before = {s: signal.signal(s, note) for s in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)}
+    try:
+        yield lambda: bool(came)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,164 @@
+"""From a recipe's name and overrides to everything that a run needs; no model is loaded."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from persona_lab.core.errors import ConfigError, PromptTooLong
+from persona_lab.core.experiment import (
+    Experiment,
+    ModelSettings,
+    RunSettings,
+    experiment_class,
+    selected,
+)
+from persona_lab.core.plan import RolePlan, plan
+from persona_lab.core.recipe import compose, dotted_keys, list_recipes, validate
+from persona_lab.core.store import Store
+from persona_lab.engines.choose import HARDWARE, Prepared, prepare
+
+_NOT_RESULTS = {"limit", "shard", "roles", "max_unparsed", "engine"}
+
+
+@dataclass(frozen=True)
+class Configured:
+    """A composed and typed recipe.
+
+    Attributes:
+        config: both parts, complete, as plain values.
+        run: the common part; settings: the experiment's.
+    """
+
+    root: Path
+    recipe: str
+    config: dict[str, Any]
+    run: RunSettings
+    settings: Any
+
+
+@dataclass(frozen=True)
+class Setup:
+    """A recipe, ready to run.
+
+    Attributes:
+        serve: the roles to serve now; None for all.
+        seconds: spent so far, by phase.
+    """
+
+    configured: Configured
+    experiment: Experiment
+    cases: list[Any]
+    prepared: dict[str, Prepared]
+    serve: list[str] | None
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def run(self) -> RunSettings:
+        """The common settings."""
+        return self.configured.run
+
+    @property
+    def name(self) -> str:
+        """`<recipe>-<hash>`, the hash covering all that can change a result."""
+        config = {k: v for k, v in self.configured.config.items() if k not in _NOT_RESULTS}
+        for key, value in config.items():
+            if isinstance(value, dict) and "gpu_memory_utilization" in value:
+                left_out = HARDWARE | {"engine"}
+                config[key] = {k: v for k, v in value.items() if k not in left_out}
+        covered = {
+            "config": config,
+            "data": self.experiment.data_hash,
+            "models": {role: p.model.identity for role, p in self.prepared.items()},
+        }
+        digest = hashlib.sha256(json.dumps(covered, sort_keys=True).encode()).hexdigest()
+        suffix = f"-limit{self.run.limit}" if self.run.limit else ""
+        if self.run.shard:
+            suffix += "-shard" + self.run.shard.replace("/", "of")
+        return f"{self.configured.recipe}-{digest[:12]}{suffix}"
+
+
+def configure(root: Path, arguments: Sequence[str]) -> Configured:
+    """Composes and types a recipe.
+
+    Args:
+        root: folder with recipes/, configs/ and data/.
+        arguments: `recipe=NAME` and overrides.
+
+    Raises:
+        ConfigError: every wrong key, choice and type.
+    """
+    named = [a.removeprefix("recipe=") for a in arguments if a.startswith("recipe=")]
+    if len(named) != 1:
+        raise ConfigError(f"give one recipe=NAME. There are: {', '.join(list_recipes(root))}")
+    overrides = [a for a in arguments if not a.startswith("recipe=")]
+    config = compose(root, named[0], overrides)
+    schema = experiment_class(str(config.get("experiment", ""))).Settings
+    common = {k: v for k, v in config.items() if k in RunSettings.model_fields}
+    own = {k: v for k, v in config.items() if k not in RunSettings.model_fields}
+    run = validate(common, RunSettings)
+    settings = validate(own, schema, dotted_keys(RunSettings))
+    complete = {**run.model_dump(mode="json"), **settings.model_dump(mode="json")}
+    return Configured(root, named[0], complete, run, settings)
+
+
+def set_up(configured: Configured) -> Setup:
+    """Reads the data and finds the models.
+
+    Raises:
+        ConfigError, DataError: what cannot be run as it is.
+    """
+    run, seconds = configured.run, dict[str, float]()
+    with timed(seconds, "data"):
+        made = experiment_class(run.experiment)(configured.settings, run, configured.root)
+        experiment: Experiment = made
+        cases = selected(experiment.cases(), run.limit, run.shard)
+    serve = [run.roles] if isinstance(run.roles, str) else run.roles
+    if unknown := sorted(set(serve or []) - set(experiment.roles)):
+        raise ConfigError(
+            f"roles={','.join(unknown)}: this recipe's roles are {', '.join(experiment.roles)}"
+        )
+    models: dict[str, ModelSettings | None] = {"target": run.model, "judge": run.judge}
+    wanted = {role: model for role in experiment.roles if (model := models[role])}
+    with timed(seconds, "models"):
+        prepared = prepare(wanted, run.engine, run.date)
+    return Setup(configured, experiment, cases, prepared, serve, seconds)
+
+
+def planned(setup: Setup, store: Store) -> dict[str, RolePlan]:
+    """Plans a run on examples; nothing is written and no model is loaded."""
+    made = {id(p): p.rehearsal() for p in setup.prepared.values()}
+    rehearsals = {role: made[id(p)] for role, p in setup.prepared.items()}
+    with timed(setup.seconds, "plan"):
+        return plan(setup.cases, setup.experiment.flow, rehearsals, store, setup.serve)
+
+
+def refuse_misfits(plans: dict[str, RolePlan]) -> None:
+    """Stops a run whose prompts do not all fit.
+
+    Raises:
+        PromptTooLong: with need and limit.
+    """
+    for role, found in plans.items():
+        if found.too_long:
+            raise PromptTooLong(
+                f"{len(found.too_long)} of {found.to_serve} {role} prompts do not fit: "
+                f"{found.too_long[0]}. Take a model with a longer window, a shorter context, or "
+                "fewer answer tokens (max_tokens); nothing is cut."
+            )
+
+
+@contextmanager
+def timed(seconds: dict[str, float], phase: str) -> Iterator[None]:
+    """Adds the time inside to a phase."""
+    start = time.monotonic()
+    try:
+        yield
+    finally:
+        seconds[phase] = seconds.get(phase, 0.0) + time.monotonic() - start

@@ -1,0 +1,235 @@
+"""The flow on the scripted engine, with replies of every kind in every place."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from persona_lab.benchmarks.realpref.experiment import RealPref, RealPrefCase
+from persona_lab.benchmarks.realpref.history import simple_history
+from persona_lab.benchmarks.realpref.prompts import CHOICE, REMINDER, RUBRICS
+from persona_lab.benchmarks.realpref.records import load_users
+from persona_lab.core.errors import ConfigError
+from persona_lab.core.experiment import Score, Summary
+from persona_lab.core.flow import Model, Outcome, drive
+from persona_lab.core.prompt import Reply, Request
+from persona_lab.core.store import Store
+from persona_lab.engines.scripted import ScriptedEngine, example_reply
+from persona_lab.running.setup import configure
+from tests.conftest import ROOT
+
+
+def experiment(*overrides: str) -> RealPref:
+    configured = configure(ROOT, ["recipe=quickstart", *overrides])
+    return RealPref(configured.settings, configured.run, ROOT)
+
+
+def outcomes_of(
+    made: RealPref, tmp_path: Path, reply: Callable[[Request], Reply] = example_reply
+) -> Sequence[Outcome[RealPrefCase, list[Score]]]:
+    model = Model("m", "m", lambda: ScriptedEngine(reply))
+    with Store(tmp_path, "w") as store:
+        roles = dict.fromkeys(made.roles, model)
+        return list(drive(made.cases(), made.flow, roles, store))
+
+
+def summary_of(
+    tmp_path: Path, reply: Callable[[Request], Reply] = example_reply, *overrides: str
+) -> Summary:
+    made = experiment(*overrides)
+    return made.summarize(outcomes_of(made, tmp_path, reply))
+
+
+def test_cases_of_the_quickstart() -> None:
+    # 2 users x 13 queries x 2 methods x 3 tasks.
+    cases = experiment().cases()
+    assert len(cases) == 2 * 13 * 2 * 3 == len({case.id for case in cases})
+
+
+def test_examples_are_accepted_by_their_parsers(tmp_path: Path) -> None:
+    found = summary_of(tmp_path)
+    assert {s.outcome for s in found.scores} == {"ok"}
+    # 2 users x 13 queries x 2 methods: 1 choice, 2 statements, 3 dimensions and their mean.
+    assert len(found.scores) == 2 * 13 * 2 * (1 + 2 + 4)
+    accuracy = [e for e in found.estimates if e.metric == "accuracy"]
+    assert {e.value for e in accuracy} == {1.0}
+    assert {e.interval for e in accuracy} == {"n/a: 2 users"}
+
+
+def test_requests_of_one_question(tmp_path: Path) -> None:
+    made = experiment("benchmark.users=['00001']", "benchmark.preferences=[original]")
+    by_id = {o.case.id: o for o in outcomes_of(made, tmp_path)}
+    base = "00001-p01/experience_feedback/simple"
+    choice = by_id[f"{base}/reminder/multiple_choice"].exchanges[0][0]
+    query = made.users[0].asked[0].query
+    listed = "\n".join(f"{label}. {query.options[label]}" for label in "ABCD")
+    expected = f"{REMINDER}\n\n{query.query}\n\n{listed}\n\n{CHOICE}"
+    assert [m.content for m in choice.prompt.tail] == [expected]
+    assert (choice.sampling.max_tokens, choice.sampling.temperature, choice.schema) == (
+        48,
+        0.0,
+        None,
+    )
+    open_ended = by_id[f"{base}/zero_shot/open_ended"].exchanges
+    assert [r.role for r, _ in open_ended] == ["target", "judge", "judge", "judge"]
+    assert open_ended[0][0].prompt.tail[0].content == query.query
+    for (request, _), rubric in zip(open_ended[1:], RUBRICS.values(), strict=True):
+        text = request.prompt.tail[0].content
+        assert rubric in text
+        assert query.preference in text
+        assert request.prompt.history.length == 0
+        assert json.loads(request.schema or "")["required"] == ["Judge_Reason", "Score"]
+
+
+def test_all_questions_of_a_user_share_one_history(tmp_path: Path) -> None:
+    made = experiment("task=multiple_choice")
+    histories = {
+        id(request.prompt.history)
+        for outcome in outcomes_of(made, tmp_path)
+        for request, _ in outcome.exchanges
+    }
+    assert len(histories) == 2
+
+
+def judge(text: str) -> Callable[[Request], Reply]:
+    return lambda r: Reply(text) if r.role == "judge" else example_reply(r)
+
+
+def target(reply: Reply) -> Callable[[Request], Reply]:
+    return lambda r: reply if r.role == "target" else example_reply(r)
+
+
+OPEN = ("task=open_ended", "method=[zero_shot]")
+
+
+@pytest.mark.parametrize(
+    ("reply", "outcome", "reason"),
+    [
+        (judge("I cannot say"), "unparsed", "no_answer"),
+        (judge('{"Score": 9}'), "unparsed", "out_of_range"),
+        (judge('{"Judge_Reason": "it'), "truncated", "truncated"),
+        (judge("<think>let me"), "truncated", "truncated_reasoning"),
+        (target(Reply.failed("engine died")), "failed", "engine died"),
+        (target(Reply("  \n")), "unparsed", "empty"),
+        (
+            target(Reply("", "length", "truncated", "truncated_reasoning")),
+            "truncated",
+            "truncated_reasoning",
+        ),
+    ],
+)
+def test_nothing_is_scored_that_was_not_said(
+    tmp_path: Path, reply: Any, outcome: str, reason: str
+) -> None:
+    found = summary_of(tmp_path, reply, *OPEN)
+    assert {(s.value, s.outcome, s.reason) for s in found.scores} == {(None, outcome, reason)}
+    assert len(found.scores) == 2 * 13 * 4
+    assert {e.value for e in found.estimates} == {None}
+
+
+def test_overall_is_the_mean_of_three_dimensions(tmp_path: Path) -> None:
+    values = dict(zip(RUBRICS.values(), (1, 3, 5), strict=True))
+
+    def by_rubric(request: Request) -> Reply:
+        if request.role == "target":
+            return example_reply(request)
+        text = request.prompt.tail[0].content
+        return Reply(json.dumps({"Score": next(v for r, v in values.items() if r in text)}))
+
+    found = {e.metric: e.value for e in summary_of(tmp_path, by_rubric, *OPEN).estimates}
+    assert found == {
+        "preference_awareness": 1.0, "preference_alignment": 3.0,
+        "answer_quality": 5.0, "overall": 3.0,
+    }  # fmt: skip
+
+
+def test_a_missing_dimension_leaves_no_overall(tmp_path: Path) -> None:
+    def one_is_lost(request: Request) -> Reply:
+        lost = RUBRICS["answer_quality"] in request.prompt.tail[0].content
+        return Reply("no idea") if lost else example_reply(request)
+
+    originals = (*OPEN, "benchmark.preferences=[original]")  # 2 users x 10
+    found = {e.metric: e for e in summary_of(tmp_path, one_is_lost, *originals).estimates}
+    assert found["preference_awareness"].value == 4.0
+    assert (found["overall"].value, found["overall"].unparsed) == (None, 20)
+
+
+def test_an_answer_that_reached_its_budget_is_judged_and_said_so(tmp_path: Path) -> None:
+    cut = Reply("A good start would be", "length", "truncated", "truncated")
+    found = summary_of(tmp_path, target(cut), *OPEN)
+    assert {s.reason for s in found.scores} == {"answer_cut"}
+    assert found.notes == [
+        "26 of 26 open-ended answers reached max_tokens (192) and were judged as far as they go."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "accuracy", "scored", "unparsed"),
+    [
+        ("True", 0.5, 0.5, 0),  # one right and one wrong statement a query
+        ("False", 0.5, 0.5, 0),
+        ("I cannot know", 0.0, None, 52),
+    ],
+)
+def test_constant_replies_to_statements(
+    tmp_path: Path, text: str, accuracy: float, scored: float | None, unparsed: int
+) -> None:
+    overrides = ("task=true_or_false", "method=[zero_shot]")
+    found = summary_of(tmp_path, target(Reply(text)), *overrides)
+    assert {e.value for e in found.estimates if e.basis == "all"} == {accuracy}
+    assert {e.value for e in found.estimates if e.basis == "scored"} == {scored}
+    assert sum(e.unparsed for e in found.estimates if e.basis == "all") == unparsed
+
+
+def test_always_a_is_right_as_often_as_a_is(tmp_path: Path) -> None:
+    overrides = ("task=multiple_choice", "method=[zero_shot]")
+    found = summary_of(tmp_path, target(Reply("A")), *overrides)
+    users = load_users(ROOT / "data" / "realpref_sample")
+    right = [a.query.correct == "A" for u in users for a in u.asked if a.kind == "original"]
+    estimate = next(
+        e for e in found.estimates if (e.basis, e.facets["preference"]) == ("all", "original")
+    )
+    assert estimate.value == sum(right) / 20
+
+
+def test_a_cut_choice_has_no_value(tmp_path: Path) -> None:
+    overrides = ("task=multiple_choice", "method=[zero_shot]")
+    cut = Reply("B, because on", "length", "truncated", "truncated")
+    found = summary_of(tmp_path, target(cut), *overrides)
+    assert {(s.value, s.outcome) for s in found.scores} == {(None, "truncated")}
+
+
+def test_a_case_whose_flow_raised_is_failed_not_lost(tmp_path: Path) -> None:
+    made = experiment(
+        "task=[true_or_false,open_ended]", "method=[zero_shot]", "benchmark.users=['00001']"
+    )
+    broken = [
+        Outcome[RealPrefCase, list[Score]](c, None, [], "ValueError: odd") for c in made.cases()
+    ]
+    found = made.summarize(broken)
+    assert len(found.scores) == 13 * (2 + 4)
+    assert {(s.outcome, s.reason) for s in found.scores} == {("failed", "ValueError: odd")}
+
+
+def test_history_is_in_date_order() -> None:
+    user = load_users(ROOT / "data" / "realpref_sample")[0]
+    history = simple_history(user, "experience_feedback")
+    sessions = [
+        s for p in user.preferences for s in user.expressions[p.preference]["experience_feedback"]
+    ]
+    turns = sum(len(s.turns) for s in [*sessions, *user.life_sessions])
+    assert history.length == 2 * turns
+    first = min([*sessions, *user.life_sessions], key=lambda s: s.date)
+    assert history.messages[0].content == first.turns[0].user
+    assert [m.role for m in history.messages] == ["user", "assistant"] * turns
+
+
+def test_unknown_users_and_a_missing_judge_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"benchmark\.users: 00009 not in the data, which has"):
+        experiment("benchmark.users=['00009']")
+    with pytest.raises(ConfigError, match="need a judge"):
+        experiment("~judge")

@@ -1,0 +1,203 @@
+"""The slow tier: the packaged model through real vLLM on the CPU, one loaded engine for all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from persona_lab.benchmarks.realpref.prompts import JUDGE_SCHEMA, judge_prompt
+from persona_lab.core.errors import EngineError
+from persona_lab.core.flow import Model, drive
+from persona_lab.core.prompt import EMPTY, Message, Prompt, Reply, Request, Sampling
+from persona_lab.core.store import Store
+from persona_lab.engines.choose import prepare
+from persona_lab.parsing.score import parse_score
+from persona_lab.running.setup import configure, set_up
+from tests.conftest import ROOT
+from tests.models import ask, packaged_settings
+
+pytestmark = pytest.mark.slow
+
+TOPICS = [
+    "rivers", "bread", "clay", "bees", "trains", "novels", "winter", "lamps", "maps", "coffee",
+    "sailing", "gardens", "bridges", "cheese", "clocks", "rain", "chess", "wool", "birds", "tiles",
+]  # fmt: skip
+
+
+class Unclosed:
+    """The shared engine behind a model; `close` leaves it loaded."""
+
+    def __init__(self, engine: Any, stop_after: int | None = None) -> None:
+        self.engine, self.stop_after, self.answered = engine, stop_after, 0
+
+    def room(self) -> int:
+        return int(self.engine.room())
+
+    def submit(self, request: Request) -> None:
+        self.engine.submit(request)
+
+    def poll(self, timeout: float) -> list[tuple[Request, Reply]]:
+        done: list[tuple[Request, Reply]] = self.engine.poll(timeout)
+        self.answered += len(done)
+        if self.stop_after is not None and self.answered >= self.stop_after:
+            raise EngineError("killed here")
+        return done
+
+    def close(self) -> None:
+        while self.engine._waiting:  # what was left running when a test stopped it
+            self.engine.poll(1.0)
+
+
+def answers(engine: Any, requests: Sequence[Request]) -> list[Reply]:
+    for request in requests:
+        engine.submit(request)
+    found: dict[int, Reply] = {}
+    while len(found) < len(requests):
+        found |= {id(request): reply for request, reply in engine.poll(1.0)}
+    return [found[id(request)] for request in requests]
+
+
+@pytest.fixture(scope="module")
+def reference() -> Any:
+    settings = packaged_settings(engine="transformers")
+    loaded = prepare({"target": settings}, "auto", "2026-01-01")["target"].model.open()
+    yield loaded
+    loaded.close()
+
+
+def test_the_two_engines_agree(engine: Any, reference: Any) -> None:
+    """Greedy float32: 20 prompts x 32 tokens, the same text from both."""
+    requests = [ask(f"Tell me three things about {topic}.", max_tokens=32) for topic in TOPICS]
+    ours = answers(engine, requests)
+    theirs = [answers(reference, [request])[0] for request in requests]
+    assert [r.text for r in ours] == [r.text for r in theirs]
+    assert [r.finish_reason for r in ours] == [r.finish_reason for r in theirs]
+    assert [r.counts.prompt for r in ours] == [r.counts.prompt for r in theirs]
+
+
+def test_the_reference_keeps_the_common_prefix(reference: Any) -> None:
+    history = EMPTY.then(
+        [Message("user", "My dog is called Bruno. " * 20), Message("assistant", "Ok.")]
+    )
+    first, second = (answers(reference, [ask(q, history)])[0] for q in ("His name?", "His breed?"))
+    assert second.counts.cached > 100
+    fresh = prepare({"target": packaged_settings(engine="transformers")}, "auto", "2026-01-01")
+    cold = fresh["target"].model.open()
+    assert answers(cold, [ask("His breed?", history)])[0].text == second.text
+    cold.close()
+    assert first.counts.unique == first.counts.prompt - first.counts.cached
+
+
+@pytest.mark.parametrize("which", ["engine", "reference"])
+def test_structured_output_obeys_its_schema(which: str, request: pytest.FixtureRequest) -> None:
+    loaded = request.getfixturevalue(which)
+    text = judge_prompt("answer_quality", "Likes tea.", "What should I drink?", "Have some tea.")
+    verdict = Request("judge", Prompt.ask(text), Sampling(128), example="{}", schema=JUDGE_SCHEMA)
+    [reply] = answers(loaded, [verdict])
+    assert reply.outcome == "ok"
+    assert set(json.loads(reply.text)) == {"Judge_Reason", "Score"}
+    assert parse_score(reply.text).value in range(1, 6)
+
+
+@pytest.mark.parametrize("which", ["engine", "reference"])
+def test_samples_are_reproducible_and_differ(which: str, request: pytest.FixtureRequest) -> None:
+    loaded = request.getfixturevalue(which)
+    base = ask("Invent a name for a boat.", max_tokens=12)
+    hot = replace(base.sampling, temperature=1.0)
+    texts = [
+        answers(loaded, [Request("target", base.prompt, hot, "ok", sample=sample)])[0].text
+        for sample in (0, 0, 1, 2, 3)
+    ]
+    assert texts[0] == texts[1]
+    assert len(set(texts)) > 1
+
+
+@pytest.mark.parametrize("which", ["engine", "reference"])
+def test_a_cut_answer_is_truncated(which: str, request: pytest.FixtureRequest) -> None:
+    [reply] = answers(request.getfixturevalue(which), [ask("Tell me a long story.", max_tokens=5)])
+    assert (reply.outcome, reply.finish_reason, reply.counts.completion) == (
+        "truncated",
+        "length",
+        5,
+    )
+
+
+@pytest.mark.parametrize("which", ["engine", "reference"])
+def test_what_does_not_fit_is_not_cut(which: str, request: pytest.FixtureRequest) -> None:
+    [reply] = answers(request.getfixturevalue(which), [ask("word " * 9000)])
+    assert reply.outcome == "failed"
+    assert reply.reason.startswith("prompt_too_long: needs ")
+    assert reply.counts.prompt == 0
+
+
+@pytest.mark.parametrize("which", ["engine", "reference"])
+def test_stop_strings_end_an_answer(which: str, request: pytest.FixtureRequest) -> None:
+    loaded = request.getfixturevalue(which)
+    plain = ask("Count from 1 to 9, separated by commas.", max_tokens=32)
+    [whole] = answers(loaded, [plain])
+    stop = whole.text[3:5]
+    [cut] = answers(loaded, [Request("target", plain.prompt, Sampling(32, stop=(stop,)), "ok")])
+    assert cut.text == whole.text.split(stop)[0]
+    assert cut.finish_reason == "stop"
+
+
+def test_log_probabilities_agree(engine: Any, reference: Any) -> None:
+    asked = Request("target", Prompt.ask("Yes or no?"), Sampling(2, logprobs=2), "ok")
+    ours, theirs = (answers(e, [asked])[0].logprobs for e in (engine, reference))
+    assert ours is not None
+    assert theirs is not None
+    assert [dict(step).keys() for step in ours] == [dict(step).keys() for step in theirs]
+    for step, other in zip(ours, theirs, strict=True):
+        for token, value in step:
+            assert value == pytest.approx(dict(other)[token], abs=1e-3)
+
+
+def shared(engine: Any, stop_after: int | None = None) -> Callable[[], Any]:
+    return lambda: Unclosed(engine, stop_after)
+
+
+def small_run(folder: Path, engine: Any, stop_after: int | None = None) -> list[Any]:
+    """A part of the quickstart, driven on the shared engine; returns (score, value) pairs."""
+    overrides = ["benchmark.users=['00002']", "task=[true_or_false,open_ended]", "limit=12"]
+    overrides += ["max_tokens.open_ended=24", "max_tokens.judge=64"]
+    setup = set_up(configure(ROOT, ["recipe=quickstart", *overrides]))
+    real = setup.prepared["target"].model
+    model = Model(real.name, real.identity, shared(engine, stop_after))
+    with Store(folder, "w") as store:
+        roles = dict.fromkeys(setup.experiment.roles, model)
+        outcomes = list(drive(setup.cases, setup.experiment.flow, roles, store))
+    return sorted(
+        (s.case, s.question, s.metric, s.value, s.outcome) for o in outcomes for s in o.result or []
+    )
+
+
+def test_a_run_that_died_goes_on_to_the_same_scores(engine: Any, tmp_path: Path) -> None:
+    undisturbed = small_run(tmp_path / "a", engine)
+    with pytest.raises(EngineError, match="killed here"):
+        small_run(tmp_path / "b", engine, stop_after=9)
+    [path] = (tmp_path / "b").glob("*/w.jsonl")
+    saved = path.read_bytes()
+    assert saved.count(b"\n") > 0
+    path.write_bytes(saved + b'{"key":"torn')
+    assert small_run(tmp_path / "b", engine) == undisturbed
+    assert path.read_bytes().startswith(saved)
+    keys = [json.loads(line)["key"] for line in path.read_bytes().splitlines()]
+    assert len(keys) == len(set(keys))
+
+
+def test_a_history_is_computed_once(engine: Any, tmp_path: Path) -> None:
+    histories = [
+        EMPTY.then([Message("user", f"My {t} diary. " * 60), Message("assistant", "Noted.")])
+        for t in ("red", "blue")
+    ]
+    requests = [ask(f"Question {q}: what colour?", h) for q in range(4) for h in histories]
+    replies = answers(engine, sorted(requests, key=lambda r: r.order))
+    computed = sum(r.counts.prompt - r.counts.cached for r in replies)
+    unique = sum(r.counts.unique for r in replies)
+    assert computed <= 1.02 * unique
+    assert computed < 0.6 * sum(r.counts.prompt for r in replies)
