@@ -7,7 +7,7 @@ shares with it is not computed again; in prefix order that is nearly everything.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from persona_lab.core.experiment import ModelSettings
 from persona_lab.core.order import PrefixTree
 from persona_lab.core.prompt import Counts, Reply, Request, Sampling
 from persona_lab.engines.chat import ChatRenderer
+from persona_lab.engines.decoding import Chooser, Grammars
 
 _CHUNK = 1024
 
@@ -53,7 +54,7 @@ class TransformersEngine:
             raise EngineError(f"{settings.name}: transformers cannot load it: {error}") from error
         self._model.to(self.device).eval()
         self._ends = _end_ids(self._model, renderer.tokenizer)
-        self._grammars = _Grammars(renderer, int(self._model.config.vocab_size))
+        self._grammars = Grammars(renderer, int(self._model.config.vocab_size))
         self._cache: Any = None
         self._cached: list[int] = []
         self._tree = PrefixTree(self.block_size)
@@ -116,7 +117,7 @@ class TransformersEngine:
         out: list[int] = []
         logprobs: list[tuple[tuple[str, float], ...]] = []
         sampling = request.sampling
-        choose = _Chooser(sampling, request.sampling_seed)
+        choose = Chooser(sampling, request.sampling_seed)
         grammar = self._grammars.matcher(request)
         logits = self._prefill(ids[cached:])
         while True:
@@ -161,98 +162,6 @@ class TransformersEngine:
         decode = self.renderer.tokenizer.decode
         pairs = zip(tokens.tolist(), values.tolist(), strict=True)
         return tuple((str(decode([token])), value) for token, value in pairs)
-
-
-class _Chooser:
-    """Picks the next token: greedy at temperature 0, else a seeded sample."""
-
-    def __init__(self, sampling: Sampling, seed: int) -> None:
-        import torch
-
-        self.sampling = sampling
-        self._random = torch.Generator().manual_seed(seed)
-        self._steps = list(_warpers(sampling))
-
-    def __call__(self, logits: Any, before: list[int]) -> int:
-        import torch
-
-        scores = logits[None].cpu()
-        seen = torch.tensor([before])
-        for step in self._steps:
-            scores = step(seen, scores)
-        if self.sampling.temperature == 0:
-            return int(scores[0].argmax())
-        return int(torch.multinomial(scores[0].softmax(-1), 1, generator=self._random))
-
-
-def _warpers(sampling: Sampling) -> Iterator[Any]:
-    """transformers' own processors, in vLLM's order."""
-    from transformers.generation import logits_process as lp
-
-    if sampling.repetition_penalty != 1.0:
-        yield lp.RepetitionPenaltyLogitsProcessor(sampling.repetition_penalty)
-    if sampling.temperature == 0:
-        return
-    yield lp.TemperatureLogitsWarper(sampling.temperature)
-    if sampling.min_p > 0:
-        yield lp.MinPLogitsWarper(sampling.min_p)
-    if sampling.top_k > 0:
-        yield lp.TopKLogitsWarper(sampling.top_k)
-    if sampling.top_p < 1:
-        yield lp.TopPLogitsWarper(sampling.top_p)
-
-
-class _Grammars:
-    """JSON schemas compiled by xgrammar, once each."""
-
-    def __init__(self, renderer: ChatRenderer, vocabulary: int) -> None:
-        self.renderer, self.vocabulary = renderer, vocabulary
-        self._compiler: Any = None
-
-    def matcher(self, request: Request) -> _Matcher | None:
-        """A matcher for the request's schema; None without one."""
-        if request.schema is None:
-            return None
-        try:
-            import xgrammar
-        except ImportError:
-            raise EngineError(
-                "structured output with transformers needs xgrammar: pip install xgrammar"
-            ) from None
-        if self._compiler is None:
-            info = xgrammar.TokenizerInfo.from_huggingface(
-                self.renderer.tokenizer, vocab_size=self.vocabulary
-            )
-            self._compiler = xgrammar.GrammarCompiler(info)
-        compiled = self._compiler.compile_json_schema(request.schema)
-        after = self.renderer.reasoning_end(request)
-        return _Matcher(xgrammar.GrammarMatcher(compiled), self.vocabulary, after)
-
-
-class _Matcher:
-    """Masks logits by a grammar that begins after the token `after` (None: at once)."""
-
-    def __init__(self, matcher: Any, vocabulary: int, after: int | None) -> None:
-        import xgrammar
-
-        self._matcher, self._after = matcher, after
-        self._bits = xgrammar.allocate_token_bitmask(1, vocabulary)
-
-    def mask(self, logits: Any) -> Any:
-        import xgrammar
-
-        if self._after is None and not self._matcher.is_terminated():
-            self._matcher.fill_next_token_bitmask(self._bits)
-            scores = logits[None].cpu()
-            xgrammar.apply_token_bitmask_inplace(scores, self._bits)
-            return scores[0]
-        return logits
-
-    def accept(self, token: int) -> None:
-        if self._after is None and not self._matcher.is_terminated():
-            self._matcher.accept_token(token)
-        elif token == self._after:
-            self._after = None
 
 
 def _end_ids(model: Any, tokenizer: Any) -> set[int]:

@@ -7,5 +7,7 @@ Guo et al., "Towards Natural Personalization" (arXiv 2603.04191). Where its sect
     tasks.py        section 4.1: the three question forms, and the methods of section 5.1
     prompts.py      Appendix F.2 (judge, Tables 4-6) and H.2 (methods), word for word
     scoring.py      section 4.2: from replies to scores
-    experiment.py   section 5: cases, flow, estimates
+    settings.py     section 5.1: what a recipe chooses from
+    cases.py        section 5.2: what is asked
+    experiment.py   section 5.3: flow and estimates
 """

@@ -1,27 +1,15 @@
-"""The experiment of section 5: cases, their flow, and the estimates of its tables.
-
-A case is one query of one user under one expression type, context, method and task.
-"""
+"""The experiment of section 5: its flow, and the estimates of its tables."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BeforeValidator, Field
-
+from persona_lab.benchmarks.realpref.cases import RealPrefCase, all_cases
 from persona_lab.benchmarks.realpref.history import simple_history
 from persona_lab.benchmarks.realpref.prompts import DIMENSIONS, JUDGE_SCHEMA, judge_prompt
-from persona_lab.benchmarks.realpref.records import (
-    Asked,
-    Expression,
-    User,
-    data_digest,
-    load_users,
-)
+from persona_lab.benchmarks.realpref.records import Expression, User, data_digest, load_users
 from persona_lab.benchmarks.realpref.scoring import (
     ANSWER_CUT,
     EXAMPLE_VERDICT,
@@ -32,121 +20,14 @@ from persona_lab.benchmarks.realpref.scoring import (
     open_scores,
     unscored,
 )
-from persona_lab.benchmarks.realpref.tasks import (
-    EXAMPLE_ANSWER,
-    MethodName,
-    Question,
-    Task,
-    questions,
-    with_method,
-)
+from persona_lab.benchmarks.realpref.settings import RealPrefSettings
+from persona_lab.benchmarks.realpref.tasks import EXAMPLE_ANSWER, Question, questions, with_method
 from persona_lab.core.errors import ConfigError
-from persona_lab.core.experiment import (
-    ModelSettings,
-    RunSettings,
-    Score,
-    Summary,
-    resolve_data,
-)
+from persona_lab.core.experiment import ModelSettings, RunSettings, Score, Summary, resolve_data
 from persona_lab.core.flow import Flow, Outcome
 from persona_lab.core.prompt import History, Prompt, Request, Sampling
 from persona_lab.core.recipe import Strict
 from persona_lab.metrics.estimate import estimates
-
-Kind = Literal["original", "generalized"]
-
-
-def _one_or_more(value: Any) -> Any:
-    return [value] if isinstance(value, str) else value
-
-
-class Benchmark(Strict):
-    """Which data, and how much of it.
-
-    Attributes:
-        path: a data folder in the published shape; users: only these ids (None: all).
-        preferences: originals, whose expressions the history holds, generalized ones, or both.
-    """
-
-    path: str
-    users: list[str] | None = None
-    preferences: Annotated[list[Kind], BeforeValidator(_one_or_more), Field(min_length=1)]
-
-
-class ContextSettings(Strict):
-    """Table 2: tokens of user-free sessions between the user's own, and after them."""
-
-    interval_tokens: int = Field(ge=0)
-    tail_tokens: int = Field(ge=0)
-
-
-class Contexts(Strict):
-    """The contexts to compare."""
-
-    simple: ContextSettings | None = None
-
-
-class MethodSettings(Strict):
-    """A method without settings."""
-
-
-class Methods(Strict):
-    """The methods to compare (section 5.1)."""
-
-    zero_shot: MethodSettings | None = None
-    reminder: MethodSettings | None = None
-
-
-class MaxTokens(Strict):
-    """Budgets of the answers, in tokens, reasoning included."""
-
-    multiple_choice: int = Field(ge=1)
-    true_or_false: int = Field(ge=1)
-    open_ended: int = Field(ge=1)
-    judge: int = Field(ge=1)
-
-
-class RealPrefSettings(Strict):
-    """RealPref's part of a recipe."""
-
-    benchmark: Benchmark
-    context: Contexts
-    expression: Annotated[list[Expression], BeforeValidator(_one_or_more), Field(min_length=1)]
-    task: Annotated[list[Task], BeforeValidator(_one_or_more), Field(min_length=1)]
-    method: Methods
-    max_tokens: MaxTokens
-
-
-@dataclass(frozen=True)
-class RealPrefCase:
-    """One query of one user under one condition of each kind."""
-
-    user: User
-    asked: Asked
-    expression: Expression
-    context: str
-    method: MethodName
-    task: Task
-
-    @property
-    def id(self) -> str:
-        """`00001-p01/experience_feedback/simple/zero_shot/open_ended`."""
-        parts = (self.asked.id, self.expression, self.context, self.method, self.task)
-        return "/".join(parts)
-
-    @property
-    def facets(self) -> dict[str, str]:
-        """What its scores can be grouped by."""
-        return {
-            "task": self.task,
-            "method": self.method,
-            "context": self.context,
-            "expression": self.expression,
-            "preference": self.asked.kind,
-            "preference_type": self.asked.type,
-            "topic": self.asked.topic,
-            "user": self.user.id,
-        }
 
 
 class RealPref:
@@ -177,20 +58,7 @@ class RealPref:
 
     def cases(self) -> list[RealPrefCase]:
         """All cases, users first and tasks last."""
-        contexts = self.settings.context.model_dump(exclude_none=True)
-        methods: list[MethodName] = [
-            name for name in get_args(MethodName) if getattr(self.settings.method, name) is not None
-        ]
-        return [
-            RealPrefCase(user, asked, expression, context, method, task)
-            for user in self.users
-            for expression in self.settings.expression
-            for context in contexts
-            for asked in user.asked
-            if asked.kind in self.settings.benchmark.preferences
-            for method in methods
-            for task in self.settings.task
-        ]
+        return all_cases(self.users, self.settings)
 
     def flow(self, case: RealPrefCase) -> Flow[list[Score]]:
         """Asks the question or questions of a case, and the judge about an open-ended answer."""

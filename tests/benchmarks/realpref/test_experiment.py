@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from persona_lab.benchmarks.realpref.experiment import RealPref, RealPrefCase
+from persona_lab.benchmarks.realpref.cases import RealPrefCase
+from persona_lab.benchmarks.realpref.experiment import RealPref
 from persona_lab.benchmarks.realpref.history import simple_history
 from persona_lab.benchmarks.realpref.prompts import CHOICE, REMINDER, RUBRICS
 from persona_lab.benchmarks.realpref.records import load_users
