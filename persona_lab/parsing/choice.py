@@ -10,28 +10,33 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from persona_lab.parsing.json_reply import json_objects
+from persona_lab.parsing.json_reply import DIFFERING, json_value
 from persona_lab.parsing.parsed import Parsed, folded, visible
 
 _KEYS = ("answer", "choice", "option", "letter", "final_answer")
-_WRAP = r"[\s*_`$(\[{\"'<:=]*(?:\\(?:boxed|text|mathbf)\{)?[\s*_`$(\[{\"']*"
+_SPACE = r"[\s*_`$(\[{\"'<:=【]*"
+_WRAP = rf"{_SPACE}(?:\\(?:boxed|text|mathbf)\{{)?{_SPACE}"
 _LATIN = r"A-Za-zÀ-ɏͰ-ӿ0-9_'"
 _AFTER = rf"(?![{_LATIN}])"
+_NAMED = r"(?:option|choice|letter|选项)"
 _STRONG = (
-    r"(?:answer|antwort|choice|答案|réponse|respuesta)s?\W*"
-    r"(?:(?:is|was|seems to be|would be|should be|must be|ist|为|是|应该是)\b|[为是])?"
-    r"(?:\s*(?:option|choice|letter|选项)\b)?"
-    r"|(?:\bchoose|pick|select|recommend|suggest|go with|going with|选择?(?!项))"
-    r"(?:\s+(?:option|choice|letter))?"
-    r"|\b(?:it|that)(?:'s| is)(?:\s+(?:option|choice))?"
+    r"(?:answer|antwort|choice|答案|答え|正解|正答|정답|réponse|respuesta|risposta|ответ)s?\W*"
+    r"(?:(?:is|was|seems to be|would be|should be|must be|ist|est|es|为|是|应该是)\b|[为是は는])?"
+    rf"(?:\s*{_NAMED}\b)?"
+    r"|\b(?:choose|pick|select|recommend|suggest|say|go with|going with)(?:\s+is)?"
+    rf"(?:\s+{_NAMED})?"
+    r"|选择?(?!项)"
+    rf"|\b(?:it|that)(?:'s| is| would be)(?:\s+{_NAMED})?"
     r"|\\boxed\{|<answer>"
 )
-_WEAK = r"(?:option|choice|letter|选项)(?:\s+(?:is|would be|should be)\b|是|为)?"
+_WEAK = rf"{_NAMED}(?:\s+(?:is|would be|should be)\b|是|为)?"
+_BEHIND = r"\)?(?:\s+is\s+(?:the\s+)?(?:correct|right|best|better)\b|\s*选项)"
+"""What may follow a letter and states it."""
 _NEGATED = re.compile(
     r"(?:\bnot|n't|\bnever|\bavoid|\brule out|\binstead of|\bover|\bthan|不)\s*$", re.IGNORECASE
 )
 _REJECTED = re.compile(
-    r"^\W*(?:is|was|seems|looks|are)?\s*(?:not|n't|wrong|incorrect|false|out\b|bad|不)",
+    r"^[\s*_)\]}\"']*(?:is|was|seems|looks|are)?\s*(?:not|n't|wrong|incorrect|false|out\b|bad|不)",
     re.IGNORECASE,
 )
 _CONNECTIVE = r"(?:because|since|as|for|which|and|or|but|is|was|due|given|based|with)\b"
@@ -53,17 +58,16 @@ def parse_choice(
     text, problem = visible(text)
     if problem:
         return Parsed(None, problem)
-    for found in reversed(json_objects(text)[0]):
-        for key in _KEYS:
-            if key in found:
-                value = found[key]
-                inner = value if isinstance(value, str) else ""
-                return _stated(folded(inner).strip(), labels, options)
+    given, value = json_value(text, _KEYS)
+    if value is DIFFERING:
+        return Parsed(None, "ambiguous")
+    if given:
+        return _stated(folded(value).strip() if isinstance(value, str) else "", labels, options)
     return _stated(folded(text), labels, options)
 
 
 def _stated(text: str, labels: str, options: Mapping[str, str] | None) -> Parsed[str]:
-    strong = [*_cued(text, labels, _STRONG), *_lone(text, labels)]
+    strong = [*_cued(text, labels, _STRONG), *_called_best(text, labels), *_lone(text, labels)]
     if strong:
         return _one(max(strong, key=lambda statement: statement[0])[1])
     weak = _cued(text, labels, _WEAK)
@@ -93,6 +97,16 @@ def _cued(text: str, labels: str, cue: str) -> list[tuple[int, set[str]]]:
     return found
 
 
+def _called_best(text: str, labels: str) -> list[tuple[int, set[str]]]:
+    """Letters that are called right by what follows them: `B is correct`, `B选项`."""
+    pattern = re.compile(rf"(?<![{_LATIN}])\(?([{labels}])(?={_BEHIND})")
+    return [
+        (match.start(1), {match[1]})
+        for match in pattern.finditer(text)
+        if not _NEGATED.search(text[: match.start()])
+    ]
+
+
 def _is_label(text: str, match: re.Match[str], labels: str) -> bool:
     """Not an article or a pronoun: what follows is no plain word."""
     rest = text[match.end() :]
@@ -100,7 +114,7 @@ def _is_label(text: str, match: re.Match[str], labels: str) -> bool:
         return True
     if match[1] not in labels:
         return False  # a lower-case letter before a word
-    if match[1] not in "AI":
+    if match[1] not in "AI" or re.search(_NAMED + r"\s*$", text[: match.start(1)], re.IGNORECASE):
         return True
     return re.match(r"[ \t]+" + _CONNECTIVE, rest, re.IGNORECASE) is not None
 
@@ -123,20 +137,20 @@ def _lone(text: str, labels: str) -> list[tuple[int, set[str]]]:
     found = []
     at = 0
     for line in text.split("\n"):
-        bare = re.sub(r"[\s*_`$()\[\]{}\"'.:,;!#<>\\•-]|boxed|text", "", line)
+        bare = re.sub(r"[\s*_`$()\[\]{}\"'.:,;!#<>\\•【】-]|boxed|text", "", line)
         if re.fullmatch(rf"[{labels}{labels.lower()}](?:/[{labels}{labels.lower()}])*", bare):
             found.append((at, set(bare.upper().replace("/", ""))))
         at += len(line) + 1
     labelled = _labels_of_lines(text, labels)
     if len(labelled) == 1 and not found:
         found.append((0, labelled))
-    if opening := re.match(rf"[\s*_(]*([{labels}])[)*_]*\s+(?:because|since|is)\b", text):
+    if opening := re.match(rf"[\s*_(]*([{labels}])[)*_]*[,;]?\s+(?:because|since|is)\b", text):
         found.append((0, {opening[1]}))
     return found
 
 
 def _labels_of_lines(text: str, labels: str) -> set[str]:
-    pattern = rf"^[\s*_(\[#>-]*([{labels}])[*_]*(?:\s*[.):\]]+|\s+[-–—])[*_]*(?=\s|$|[^\w\s])"
+    pattern = rf"^[\s*_(\[#>-]*([{labels}])[*_]*(?:\s*[.):\]]+|\s+[-–—])[*_]*{_AFTER}"
     return {match[1] for match in re.finditer(pattern, text, re.MULTILINE)}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+from collections.abc import Sequence
 from typing import Any
 
 _TRAILING_COMMA = re.compile(r",\s*([}\]])")
@@ -35,8 +36,17 @@ def json_objects(text: str) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
         except (ValueError, SyntaxError, MemoryError, RecursionError):
             return [], ()
         if isinstance(literal, dict):
-            return [{str(k).lower(): v for k, v in literal.items()}], ("repaired",)
+            return [{str(k).strip().lower(): v for k, v in literal.items()}], ("repaired",)
     return [], ()
+
+
+def json_value(text: str, keys: Sequence[str]) -> tuple[bool, Any]:
+    """Whether an object of the text has one of the keys, and the value in the last that does."""
+    for found in reversed(json_objects(text)[0]):
+        for key in keys:
+            if key in found:
+                return True, found[key]
+    return False, None
 
 
 def unfinished(text: str) -> bool:
@@ -62,6 +72,6 @@ def _scan(text: str) -> list[dict[str, Any]]:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made: dict[str, Any] = {}
     for key, value in pairs:
-        name = key.lower()
+        name = key.strip().lower()
         made[name] = DIFFERING if name in made and made[name] != value else value
     return made

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 V = TypeVar("V")
+_QUOTES = str.maketrans("‘’“”。", "''\"\".")
 
 
 @dataclass(frozen=True)
@@ -39,5 +40,5 @@ def visible(text: str) -> tuple[str, str]:
 
 
 def folded(text: str) -> str:
-    """NFKC, so that full-width and circled letters and digits read as plain ones."""
-    return unicodedata.normalize("NFKC", text).replace("’", "'")
+    """NFKC, so that full-width and circled letters and digits read as plain ones; plain quotes."""
+    return unicodedata.normalize("NFKC", text).translate(_QUOTES)

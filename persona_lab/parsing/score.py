@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 from typing import Any
 
 from persona_lab.parsing.json_reply import DIFFERING, json_objects, unfinished
 from persona_lab.parsing.parsed import Parsed, folded, visible
 
-_NUMBER = r"(-?\d+(?:\.\d+)?)"
-_SCALE = re.compile(r"\(?\b(?:on a scale (?:of|from) )?\d\s*(?:-|–|—|to)\s*\d\b\)?")
-_RATIO = re.compile(_NUMBER + r"\s*(?:/|out of)\s*(\d+(?:\.\d+)?)", re.IGNORECASE)
-_CUE = re.compile(
-    r"(?:\bscore|\brating|\[result\]|\bresult)\W*(?:(?:is|of|as|would be)\b\W*)?"
-    + _NUMBER
-    + r"(?![\d/])",
+_NUMBER = r"(-?\d+(?:\.\d+)?)(?![\d%])"
+_SCALE = re.compile(
+    r"\(?\b(?:on a scale (?:of|from) )?\d\s*(?:-|–|—|to)\s*\d\b\)?|\(?\bout of \d+\)?",
     re.IGNORECASE,
 )
-_ALONE = re.compile(r"^[\s*_`\[\](){}\"'$]*" + _NUMBER + r"[\s*_`\[\](){}\"'$.]*$")
+_RATIO = re.compile(r"(?:" + _NUMBER + r"\s*)?(?:/|\bout of)\s*(\d+(?:\.\d+)?)", re.IGNORECASE)
+_BETWEEN = r"(?:[^\w-]|-(?=\s))*"
+_CUE = re.compile(
+    r"(?:(?:\bscore|\brating|\[result\]|\bresult)"
+    rf"{_BETWEEN}(?:(?:is|of|as|would be)\b{_BETWEEN})?"
+    rf"|\b(?:give|rate|award|assign)\w*\s+(?:[a-z]+\s+){{0,4}}?){_NUMBER}(?!/)",
+    re.IGNORECASE,
+)
+_ALONE = re.compile(
+    r"^[\s*_`\[\](){}\"'$]*" + _NUMBER + r"[\s*_`\[\](){}\"'$.]*(?:$|[-–—:(]\s*(?![\s\d]))"
+)
 
 
 def parse_score(text: str, low: int = 1, high: int = 5) -> Parsed[int]:
@@ -40,7 +47,8 @@ def parse_score(text: str, low: int = 1, high: int = 5) -> Parsed[int]:
         return _checked(stated[-1], low, high, flags)
     if unfinished(text):
         return Parsed(None, "truncated")
-    return _from_words(folded(text), low, high)
+    read = _from_words(folded(text), low, high)
+    return replace(read, flags=(*read.flags, "repaired")) if "{" in text and read.value else read
 
 
 def _checked(value: Any, low: int, high: int, flags: tuple[str, ...]) -> Parsed[int]:
@@ -62,14 +70,12 @@ def _checked(value: Any, low: int, high: int, flags: tuple[str, ...]) -> Parsed[
 
 def _from_words(text: str, low: int, high: int) -> Parsed[int]:
     ratios = list(_RATIO.finditer(text))
-    if ratios:
-        if float(ratios[-1][2]) != high:
-            return Parsed(None, "wrong_scale")
-        return _checked(float(ratios[-1][1]), low, high, _differing(ratios))
-    bare = _SCALE.sub(" ", text)
-    cues = list(_CUE.finditer(bare))
-    if cues:
-        return _checked(float(cues[-1][1]), low, high, _differing(cues))
+    if ratios and float(ratios[-1][2]) != high:
+        return Parsed(None, "wrong_scale")
+    stated = [ratio for ratio in ratios if ratio[1]]
+    stated = stated or list(_CUE.finditer(_SCALE.sub(" ", text)))
+    if stated:
+        return _checked(float(stated[-1][1]), low, high, _differing(stated))
     if alone := _ALONE.match(text):
         return _checked(float(alone[1]), low, high, ())
     return Parsed(None, "no_answer")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from persona_lab.parsing.json_reply import json_objects
+from persona_lab.parsing.json_reply import DIFFERING, json_value
 from persona_lab.parsing.parsed import Parsed, folded, visible
 
 _KEYS = ("answer", "verdict", "label", "final_answer", "result")
@@ -13,31 +13,41 @@ _WORDS = {
     "false": False, "no": False, "incorrect": False, "wrong": False, "nope": False, "untrue": False,
     "wahr": True, "falsch": False, "ja": True, "nein": False,
 }  # fmt: skip
-_HAN = {"不是": False, "不对": False, "不正确": False, "错误": False, "错": False, "否": False,
-        "是的": True, "是": True, "正确": True, "对": True}  # fmt: skip
+_HAN = {
+    "不是": False, "不对": False, "不正确": False, "错误": False, "错": False, "否": False,
+    "不": False, "是错": False, "是错误": False, "是假": False,
+    "是": True, "正确": True, "对": True, "是对": True, "是正确": True, "是真": True,
+}  # fmt: skip
 _WORD = "|".join(sorted(_WORDS, key=len, reverse=True))
 _HAN_WORD = "|".join(sorted(_HAN, key=len, reverse=True))
-_VERDICT = rf"(?P<not>not\s+(?:really\s+|quite\s+)?)?(?:\b(?P<word>{_WORD})\b|(?P<han>{_HAN_WORD}))"
+_VERDICT = (
+    r"(?P<not>not\s+(?:really\s+|quite\s+)?)?"
+    rf"(?:\b(?P<word>{_WORD})\b|(?P<han>{_HAN_WORD})[的了]?(?![\u3400-\u9fff]))"
+)
 _ECHO = re.compile(
     r"\b(?:true\s*(?:or|/)\s*false|yes\s*(?:or|/)\s*no|false\s*(?:or|/)\s*true)\b\W*", re.I
 )
-_OPEN = re.compile(r"^[\W_]*" + _VERDICT + r"(?!\s*(?:/|or\b|and\s+(?:no|yes)\b))", re.I)
+_OTHERS = r"(?!\s*(?:/|or\b|and\s+(?:no|yes)\b|problem|worries|doubt|idea|matter|one\b))"
+_OPEN = re.compile(r"^[\W_]*" + _VERDICT + _OTHERS, re.I)
 _NOT = re.compile(
-    r"^[\W_]*not\b(?:\s+(?:really|quite|exactly|at all|necessarily))?[\W_]*(?:$|\n|[.,;!])", re.I
-)
-_CUE = re.compile(
-    r"(?:answer|antwort|verdict|答案|结论)(?:\s+(?:is|would be|seems to be|ist))?[\s*_`:：=\"'(\[]*"
-    + _VERDICT,
+    r"^[\W_]*(?:absolutely |definitely |certainly |of course )?not\b"
+    r"(?:\s+(?:really|quite|exactly|at all|necessarily))?[\W_]*(?:$|\n|[.,;!])",
     re.I,
 )
-_HEDGE = re.compile(
-    r"(?:\b(?:not|n't|never|hardly)\s+(?:sure|certain|know|tell|say)|n't\s+(?:know|tell|say)|\bunsure|\bwhether|\bif)\b"
-    r"[^.!?\n]*$",
+_CUE = re.compile(
+    r"(?:answer|antwort|verdict|答案|结论)(?:\s+(?:is|would be|seems to be|ist))?"
+    r"[\s*_`:：=\"'(\[]*" + _VERDICT,
     re.I,
 )
 _PREDICATE = re.compile(
     r"(?:\bis|\bwas|'s|\bbe|\bstatement|\bsay|\bas)(?P<neg>n't)?\s+[\"'*_]*" + _VERDICT, re.I
 )
+_HEDGE = re.compile(
+    r"(?:\b(?:not|n't|never|hardly)\s+(?:sure|certain|know|tell)|n't\s+(?:know|tell)|\bunsure"
+    r"|\bwhether|\bif|not the case)\b[^.!?\n]*$",
+    re.I,
+)
+_DOUBT = re.compile(r"(?:n't|\bnot|\bnever)\s+(?:think|believe|say|call)\b[^.!?\n]*$", re.I)
 
 
 def parse_truth(text: str) -> Parsed[bool]:
@@ -50,16 +60,18 @@ def parse_truth(text: str) -> Parsed[bool]:
     text, problem = visible(text)
     if problem:
         return Parsed(None, problem)
-    for found in reversed(json_objects(text)[0]):
-        for key in _KEYS:
-            if key in found:
-                value = found[key]
-                return Parsed(value) if isinstance(value, bool) else _stated(str(value))
+    given, value = json_value(text, _KEYS)
+    if value is DIFFERING:
+        return Parsed(None, "ambiguous")
+    if given:
+        return Parsed(value) if isinstance(value, bool) else _stated(str(value))
     return _stated(text)
 
 
 def _stated(text: str) -> Parsed[bool]:
     text = _ECHO.sub("", folded(text)).strip()
+    if letter := re.fullmatch(r"[\W_]*([TF])[\W_]*", text):
+        return Parsed(letter[1] == "T")
     cues = [m for m in _CUE.finditer(text) if not re.match(r"\s*(?:/|or\b)", text[m.end() :], re.I)]
     if cues:
         return Parsed(_value(cues[-1]))
@@ -68,7 +80,9 @@ def _stated(text: str) -> Parsed[bool]:
     if _NOT.match(text):
         return Parsed(False)
     verdicts = {
-        _value(m) for m in _PREDICATE.finditer(text) if not _HEDGE.search(text[: m.start()])
+        _value(m) is not bool(_DOUBT.search(text[: m.start()]))
+        for m in _PREDICATE.finditer(text)
+        if not _HEDGE.search(text[: m.start()])
     }
     if len(verdicts) == 1:
         return Parsed(verdicts.pop())

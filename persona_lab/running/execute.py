@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import signal
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -24,8 +24,14 @@ from persona_lab.reporting import run_folder
 from persona_lab.reporting.progress import LiveProgress, Watchers
 from persona_lab.reporting.tables import results_table, usage_table
 from persona_lab.reporting.usage import Usage
-from persona_lab.running.manifest import write_manifest
-from persona_lab.running.setup import Setup, planned, refuse_misfits, timed
+from persona_lab.running.manifest import adaptations, write_manifest
+from persona_lab.running.setup import (
+    Setup,
+    needless_scaling,
+    planned,
+    refuse_misfits,
+    timed,
+)
 
 _log = logging.getLogger("persona_lab")
 
@@ -66,6 +72,9 @@ def execute(setup: Setup, runs: Path, out: Console) -> None:
         _log.info("%s: %d cases", setup.name, len(setup.cases))
         plans = planned(setup, store)
         refuse_misfits(plans)
+        for note in needless_scaling(setup, plans):
+            _log.warning(note)
+            out.print(note, markup=False)
         run_folder.write_config(run.folder, setup.configured.config)
         write_manifest(setup, run.folder, "running", run.started)
         try:
@@ -118,7 +127,7 @@ def _finish(run: Run, ended: PersonaLabError | None, out: Console) -> None:
         out.print(results_table(summary.estimates, f"{recipe}: {setup.run.model.name}"))
     out.print(usage_table(run.usage.roles))
     out.print(f"{status}: {run.folder}", markup=False, soft_wrap=True)
-    for note in [*_adaptations(setup), *summary.notes, *_recipe_notes(setup)]:
+    for note in [*adaptations(setup), *summary.notes, *_recipe_notes(setup)]:
         out.print(note, markup=False)
     if problem is not None:
         raise problem
@@ -143,19 +152,25 @@ def _problem(run: Run, summary: Summary) -> PersonaLabError | None:
             f"{counts['failed']} of {counts.total()} scores have no reply ({reason}); run again to "
             "ask for them anew"
         )
-    lost, limit = counts["unparsed"] + counts["truncated"], run.setup.run.max_unparsed
-    if limit is not None and lost > limit * counts.total():
-        return PersonaLabError(
-            f"{lost} of {counts.total()} answers are unparsed or cut off, a larger share than "
-            f"max_unparsed={limit}"
-        )
+    return _too_much_lost(run, counts["unparsed"] + counts["truncated"], counts.total())
+
+
+def _too_much_lost(run: Run, lost: int, scores: int) -> PersonaLabError | None:
+    """Whether `max_unparsed` is exceeded by scores without a value, or by replies cut off."""
+    limit = run.setup.run.max_unparsed
+    if limit is None:
+        return None
+    replies = [reply for outcome in run.outcomes for _, reply in outcome.exchanges]
+    cut = sum(reply.outcome == "truncated" for reply in replies)
+    for count, total, what in (
+        (lost, scores, "scores are unparsed or truncated"),
+        (cut, len(replies), "replies reached their token budget"),
+    ):
+        if count > limit * total:
+            return PersonaLabError(
+                f"{count} of {total} {what}, a larger share than max_unparsed={limit}"
+            )
     return None
-
-
-def _adaptations(setup: Setup) -> Sequence[str]:
-    """What the renderers had to adapt, once each."""
-    renderers = [(p.settings.name, p.renderer) for p in setup.prepared.values() if p.renderer]
-    return sorted({f"{name}: {note}." for name, r in renderers for note in r.notes})
 
 
 def _recipe_notes(setup: Setup) -> list[str]:

@@ -61,10 +61,18 @@ def _models(setup: Setup) -> dict[str, Any]:
             "dtype": p.settings.dtype,
             "reasoning": p.settings.reasoning,
             "batch_invariant": os.environ.get("VLLM_BATCH_INVARIANT") == "1",
+            "rope_scaling": p.settings.rope_scaling,
+            "prefix_caching": p.engine != "scripted",
             "adapted": p.renderer.notes if p.renderer else [],
         }
         for role, p in setup.prepared.items()
     }
+
+
+def adaptations(setup: Setup) -> list[str]:
+    """What the renderers had to adapt, once each."""
+    renderers = [(p.settings.name, p.renderer) for p in setup.prepared.values() if p.renderer]
+    return sorted({f"{name}: {note}." for name, r in renderers for note in r.notes})
 
 
 def _versions() -> dict[str, str]:

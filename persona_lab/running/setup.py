@@ -154,6 +154,21 @@ def refuse_misfits(plans: dict[str, RolePlan]) -> None:
             )
 
 
+def needless_scaling(setup: Setup, plans: dict[str, RolePlan]) -> list[str]:
+    """Warns where rope scaling is on although every prompt fits the native window."""
+    notes = []
+    for role, found in plans.items():
+        settings = setup.prepared[role].settings
+        native = (settings.rope_scaling or {}).get("original_max_position_embeddings")
+        if native and found.to_serve and sum(found.longest) <= native:
+            notes.append(
+                f"{settings.name}: rope scaling is on, yet every {role} prompt fits the native "
+                f"{native} tokens; scaling can lower quality there (rope_scaling=null, "
+                f"max_model_len={native})."
+            )
+    return notes
+
+
 @contextmanager
 def timed(seconds: dict[str, float], phase: str) -> Iterator[None]:
     """Adds the time inside to a phase."""

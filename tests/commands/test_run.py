@@ -192,6 +192,30 @@ def test_a_runs_folder_that_cannot_be_written(capsys: pytest.CaptureFixture[str]
     assert "cannot be written" in capsys.readouterr().err
 
 
+def test_a_requeued_job_has_the_same_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = set()
+    for count in ("0", "1"):
+        monkeypatch.setenv("SLURM_RESTART_COUNT", count)
+        names.add(set_up(configure(ROOT, QUICK)).name)
+    assert len(names) == 1
+
+
+@pytest.mark.parametrize(
+    ("override", "same"),
+    [
+        ("model.max_num_seqs=3", True),
+        ("max_unparsed=0.5", True),
+        ("roles=target", True),
+        ("seed=1", False),
+        ("judge.top_p=0.5", False),
+        ("benchmark.users=['00001']", False),
+    ],
+)
+def test_the_name_covers_what_can_change_a_result(override: str, same: bool) -> None:
+    names = {set_up(configure(ROOT, [*QUICK, *more])).name for more in ([], [override])}
+    assert (len(names) == 1) == same
+
+
 def with_replies(make: Callable[[], ScriptedEngine], *overrides: str) -> Setup:
     setup = set_up(configure(ROOT, [*QUICK, *overrides]))
     prepared = {
@@ -234,11 +258,29 @@ def test_too_many_unparsed_answers_fail_the_run() -> None:
     def mumbles(request: Request) -> Reply:
         return Reply("hm") if request.role == "target" else example_reply(request)
 
-    with pytest.raises(PersonaLabError, match="156 of 364 answers are unparsed"):
+    with pytest.raises(PersonaLabError, match="156 of 364 scores are unparsed"):
         run(with_replies(lambda: ScriptedEngine(mumbles), "max_unparsed=0.4"))
     assert results()["status"] == "failed"
     run(with_replies(lambda: ScriptedEngine(mumbles), "max_unparsed=0.5"))
     assert results()["status"] == "complete"
+
+
+def test_too_many_cut_replies_fail_the_run() -> None:
+    def rambles(request: Request) -> Reply:
+        reply = example_reply(request)
+        cut = request.sampling.max_tokens == 192
+        return replace(reply, outcome="truncated", finish_reason="length") if cut else reply
+
+    with pytest.raises(PersonaLabError, match="52 of 364 replies reached their token budget"):
+        run(with_replies(lambda: ScriptedEngine(rambles), "max_unparsed=0.1"))
+
+
+def test_needless_rope_scaling_is_warned_of(capsys: pytest.CaptureFixture[str]) -> None:
+    scaling = "{rope_type: yarn, factor: 4.0, original_max_position_embeddings: 1000000}"
+    assert main([*QUICK, f"model.rope_scaling={scaling}", "--dry-run"]) == 0
+    assert "rope scaling is on, yet every target prompt fits" in capsys.readouterr().out.replace(
+        "\n", " "
+    )
 
 
 def test_an_answer_with_markup_stays_text(capsys: pytest.CaptureFixture[str]) -> None:

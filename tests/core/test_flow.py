@@ -106,6 +106,23 @@ def test_a_dead_engine_loses_only_what_was_open(tmp_path: Path) -> None:
     assert (len(outcomes), again.answered) == (100, 63)
 
 
+def test_a_retry_that_wrote_nothing_harms_nothing(tmp_path: Path) -> None:
+    items = [Item(str(i)) for i in range(100)]
+
+    def flow(item: Item) -> Flow[str]:
+        [answer] = yield [ask(item.id)]
+        return answer.text
+
+    for dies_after in (40, 0):  # 40 done; then a retry that is killed before its first reply
+        loads = Loads(dies_after=dies_after)
+        with Store(tmp_path, "w") as store, pytest.raises(EngineError):
+            list(drive(items, flow, {"target": loads.model("a")}, store))
+    last = Loads()
+    with Store(tmp_path, "w") as store:
+        assert len(list(drive(items, flow, {"target": last.model("a")}, store))) == 100
+    assert last.answered == 60
+
+
 def test_a_failed_request_is_final_now_and_asked_again_later(tmp_path: Path) -> None:
     def fails_on_q3(request: Request) -> Reply:
         text = request.prompt.tail[0].content

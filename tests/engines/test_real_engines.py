@@ -157,6 +157,23 @@ def test_log_probabilities_agree(engine: Any, reference: Any) -> None:
             assert value == pytest.approx(dict(other)[token], abs=1e-3)
 
 
+def test_a_models_own_generation_settings_decide_nothing(engine: Any) -> None:
+    from persona_lab.engines.vllm import _sampling
+
+    sampling = _sampling(Request("target", Prompt.ask("x"), Sampling(7), "ok"))
+    assert (sampling.max_tokens, sampling.temperature) == (7, 0.0)
+    assert (sampling.top_p, sampling.min_p, sampling.repetition_penalty) == (1.0, 0.0, 1.0)
+    assert sampling.top_k in (0, -1)  # both switch it off
+    assert engine._engine.vllm_config.model_config.generation_config == "vllm"
+
+
+def test_an_answers_ids_follow_the_prompts(smollm2: Any) -> None:
+    r = smollm2.renderer
+    for gold in ("B", "True", " B", "No."):
+        prompt = r.render(ask("Which one?").prompt)
+        assert r.encode.whole(prompt) + r.encode.whole(gold) == r.encode.whole(prompt + gold)
+
+
 def shared(engine: Any, stop_after: int | None = None) -> Callable[[], Any]:
     return lambda: Unclosed(engine, stop_after)
 

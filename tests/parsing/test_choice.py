@@ -49,6 +49,19 @@ STATED = {
     "The correct answer would be option C.": "C",
     "B because you like A": "B",
     "A. x\nB. y\nC. z\nAnswer: C": "C",
+    "The correct answer is: **B) Hiking**": "B",
+    "Answer: B, not A": "B",
+    "I'd say B": "B",
+    "My pick is C": "C",
+    "C, because it fits": "C",
+    "答えはBです": "B",
+    "我认为B选项最好": "B",
+    "I think A is wrong and B is right": "B",
+    "Option A sounds good": "A",
+    "Ｂ。": "B",
+    "【B】": "B",
+    "“B”": "B",
+    "B：徒步": "B",
     "Answer: D": "D",
 }
 
@@ -69,6 +82,13 @@ SILENT = {
     "Error: rate limited": "no_answer",
     "The answer is a bus.": "no_answer",
     "A bus would be good": "no_answer",
+    "Answer:\nA user who likes tea": "no_answer",
+    "I choose a hotel": "no_answer",
+    "That's a good idea": "no_answer",
+    "Neither A nor B": "no_answer",
+    "B.C. 300": "no_answer",
+    "选项A和选项B": "ambiguous",
+    '{"answer": "A", "answer": "B"}': "ambiguous",
     "I think C++ is a language; because of D'Artagnan": "no_answer",
 }
 

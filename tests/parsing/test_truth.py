@@ -34,6 +34,13 @@ STATED = {
     "True\n\nFalse": False,
     '{"verdict": "incorrect"}': False,
     '{"answer": true}': True,
+    "I don't think that's true": False,
+    "I wouldn't say it's true.": False,
+    "That's not false": True,
+    "是对的": True,
+    "不，": False,
+    "Absolutely not.": False,
+    "T": True,
     "maybe true\n</think>\nFalse": False,
 }
 
@@ -44,6 +51,9 @@ SILENT = {
     "I'm not sure if it is true": "no_answer",
     "I have no idea": "no_answer",
     "Neither": "no_answer",
+    "No problem!": "no_answer",
+    "对不起，我不知道": "no_answer",
+    "It is not the case that this is true": "no_answer",
     "True / False": "no_answer",
     "Yes and no": "no_answer",
 }

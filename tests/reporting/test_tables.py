@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+from rich.console import Console
+
+from persona_lab.core.experiment import Estimate
+from persona_lab.reporting.tables import results_table
+
+
+def shown(estimates: list[Estimate]) -> str:
+    console = Console(width=100)
+    with console.capture() as capture:
+        console.print(results_table(estimates, "quickstart: a_model_with_a_long_name"))
+    return capture.get()
+
+
+def estimate(metric: str, method: str, basis: str = "scored", **changes: object) -> Estimate:
+    fields: dict[str, object] = {
+        "value": 3.25, "low": 2.5, "high": 4.125, "interval": "cluster jackknife", "n": 20,
+        "clusters": 6, "facets": {"task": "open_ended", "method": method, "context": "simple"},
+    }  # fmt: skip
+    return Estimate(metric=metric, basis=basis, **(fields | changes))  # type: ignore[arg-type]
+
+
+def test_values_intervals_and_counts_are_shown() -> None:
+    text = shown([estimate("overall", "zero_shot"), estimate("overall", "reminder", failed=2)])
+    assert "3.250 [2.500, 4.125]  n=20" in text
+    assert "2 failed" in text
+    assert "(open_ended, simple)" in text
+    assert max(map(len, text.splitlines())) <= 100
+
+
+def test_both_bases_of_a_rate_are_shown_where_they_differ() -> None:
+    rate = {"metric": "accuracy", "method": "zero_shot"}
+    both = [
+        estimate(**rate, basis="all", value=0.8, low=0.7, high=0.9, n=100, unparsed=10),  # type: ignore[arg-type]
+        estimate(**rate, basis="scored", value=80 / 90, low=0.8, high=0.9, n=90, unparsed=10),  # type: ignore[arg-type]
+    ]
+    text = shown(both)
+    assert "0.800 [0.700, 0.900]  n=100" in text
+    assert "scored only 0.889  n=90" in text
+    assert "10 unparsed" in text
+
+
+def test_what_does_not_exist_is_not_a_number() -> None:
+    nothing = {"value": None, "low": None, "high": None, "n": 0, "interval": "n/a: no items"}
+    assert "n/a" in shown([estimate("overall", "zero_shot", **nothing)])
+
+
+def test_one_reason_for_no_interval_goes_to_the_title() -> None:
+    none = {"low": None, "high": None, "interval": "n/a: 2 users"}
+    text = shown([estimate("overall", m, **none) for m in ("zero_shot", "reminder")])
+    assert text.count("n/a: 2 users") == 1
+
+
+def test_markup_in_a_name_stays_text() -> None:
+    assert "[bold]x" in shown([estimate("[bold]x", "zero_shot")])
