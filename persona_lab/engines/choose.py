@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import importlib.metadata
 import importlib.util
+import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +15,7 @@ from persona_lab.core.errors import ConfigError
 from persona_lab.core.experiment import EngineName, ModelSettings
 from persona_lab.core.flow import Engine, Model
 from persona_lab.engines.chat import ChatRenderer
+from persona_lab.engines.digests import cache_folder
 from persona_lab.engines.scripted import ScriptedEngine
 from persona_lab.engines.weights import find_weights, identity_name, weights_digest
 
@@ -65,13 +70,13 @@ def prepare(
 
 
 def chosen_engine(name: EngineName) -> EngineName:
-    """`auto` is vLLM where it is installed, else transformers.
+    """`auto` is vLLM where it imports, else transformers.
 
     Raises:
         ConfigError: the named engine is not installed.
     """
     if name == "auto":
-        return "vllm" if importlib.util.find_spec("vllm") else "transformers"
+        return "vllm" if _vllm_imports() else "transformers"
     if name in ("vllm", "transformers") and importlib.util.find_spec(name) is None:
         raise ConfigError(f"engine={name}: the package {name} is not installed here")
     return name
@@ -96,6 +101,28 @@ def _prepare(settings: ModelSettings, engine: EngineName, date: str) -> Prepared
         lambda: _open(folder, settings, engine, renderer),
     )
     return Prepared(model, settings, engine, renderer)
+
+
+def _vllm_imports() -> bool:
+    """Whether `import vllm` works here. Trying takes seconds, so a success is remembered for the
+    environment and its versions; a failure is tried again each time."""
+    if importlib.util.find_spec("vllm") is None:
+        return False
+    versions = [f"{d.name}={d.version}" for d in importlib.metadata.distributions() if d.name]
+    stamp = "\n".join([sys.prefix, *sorted(versions)])
+    note = cache_folder() / "imports" / hashlib.sha256(stamp.encode()).hexdigest()[:32]
+    if note.is_file():
+        return True
+    tried = subprocess.run(
+        [sys.executable, "-c", "import vllm"], capture_output=True, text=True, check=False
+    )
+    if tried.returncode != 0:
+        last = tried.stderr.strip().splitlines()[-1:] or ["no reason given"]
+        print(f"vLLM does not import ({last[0]}): transformers serves", file=sys.stderr)
+        return False
+    note.parent.mkdir(parents=True, exist_ok=True)
+    note.touch()
+    return True
 
 
 def _vllm_block_size() -> int:

@@ -20,6 +20,7 @@ from persona_lab.engines.orphans import OrphanGuard
 
 _CPU_CACHE_GIB = 4
 _FEW_CORES = 4
+_LEAST_BATCH = 2048
 
 
 class VllmEngine:
@@ -160,7 +161,13 @@ def _start(
     if torch.cuda.is_available():
         arguments["gpu_memory_utilization"] = settings.gpu_memory_utilization
     else:
-        arguments["enforce_eager"] = True
+        # On a CPU vLLM cannot take back the random numbers that a half-read prompt has drawn:
+        # seeded sampling then fails or depends on the batch. So prompts are read in one piece.
+        arguments |= {
+            "enforce_eager": True,
+            "enable_chunked_prefill": False,
+            "max_num_batched_tokens": max(_LEAST_BATCH, settings.max_model_len),
+        }
     return LLMEngine.from_engine_args(EngineArgs(**arguments))
 
 

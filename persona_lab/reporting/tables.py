@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from rich.markup import escape
 from rich.table import Table
 
 from persona_lab.core.experiment import Estimate
@@ -27,7 +28,7 @@ def results_table(estimates: Sequence[Estimate], title: str) -> Table:
     no_interval = next(iter(intervals)) if len(intervals) == 1 else ""
     if no_interval.startswith("n/a"):
         common.append(f"95 % intervals {no_interval}")
-    table = Table(title=f"{title} ({', '.join(common)})" if common else title)
+    table = Table(title=escape(f"{title} ({', '.join(common)})" if common else title))
     table.title_justify = "left"
     table.add_column("metric", min_width=24)
     for column in columns:
@@ -75,7 +76,7 @@ def _cell(by_basis: Mapping[str, Estimate], no_interval: str) -> str:
 
 
 def _words(name: str) -> str:
-    return name.replace("_", " ")
+    return escape(name.replace("_", " "))
 
 
 def recipes_table(recipes: Mapping[str, str]) -> Table:
@@ -84,7 +85,7 @@ def recipes_table(recipes: Mapping[str, str]) -> Table:
     table.add_column(no_wrap=True)
     table.add_column()
     for name, about in recipes.items():
-        table.add_row(name, about)
+        table.add_row(escape(name), escape(about))
     return table
 
 
@@ -106,7 +107,7 @@ def plan_table(plans: Mapping[str, RolePlan], names: Mapping[str, str]) -> Table
         about = "~" if plan.exact < plan.to_serve else ""
         table.add_row(
             role,
-            names[role],
+            escape(names[role]),
             f"{plan.requests:,}",
             f"{plan.remembered:,}",
             f"{plan.to_serve:,}",

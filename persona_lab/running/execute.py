@@ -126,6 +126,8 @@ def _finish(run: Run, ended: PersonaLabError | None, out: Console) -> None:
     if summary.estimates:
         out.print(results_table(summary.estimates, f"{recipe}: {setup.run.model.name}"))
     out.print(usage_table(run.usage.roles))
+    if len(run.outcomes) < len(setup.cases):
+        out.print(f"{len(run.outcomes)} of {len(setup.cases)} cases have a result so far.")
     out.print(f"{status}: {run.folder}", markup=False, soft_wrap=True)
     for note in [*adaptations(setup), *summary.notes, *_recipe_notes(setup)]:
         out.print(note, markup=False)

@@ -39,6 +39,18 @@ def test_every_model_composes_as_target_and_judge(model: str) -> None:
     assert run.judge == run.model
 
 
+@pytest.mark.parametrize(
+    "path",
+    sorted(p for p in (ROOT / "configs").glob("*/*.yaml") if p.parent.name != "model"),
+    ids=str,
+)
+def test_every_other_config_composes(path: Path) -> None:
+    group, name = path.parent.name, path.stem
+    choice = name if group == "benchmark" else f"[{name}]"
+    config = configure(ROOT, ["recipe=quickstart", f"{group}={choice}"]).config
+    assert group in config
+
+
 def test_overrides_reach_their_place() -> None:
     overrides = [
         "judge.temperature=0.5",

@@ -42,10 +42,10 @@ class Unclosed:
         self.engine.submit(request)
 
     def poll(self, timeout: float) -> list[tuple[Request, Reply]]:
-        done: list[tuple[Request, Reply]] = self.engine.poll(timeout)
-        self.answered += len(done)
         if self.stop_after is not None and self.answered >= self.stop_after:
             raise EngineError("killed here")
+        done: list[tuple[Request, Reply]] = self.engine.poll(timeout)
+        self.answered += len(done)
         return done
 
     def close(self) -> None:
@@ -115,6 +115,18 @@ def test_samples_are_reproducible_and_differ(which: str, request: pytest.Fixture
     ]
     assert texts[0] == texts[1]
     assert len(set(texts)) > 1
+
+
+def test_seeded_samples_on_long_prompts_do_not_depend_on_the_batch(engine: Any) -> None:
+    """Prompts that together exceed a usual batch, read while others generate."""
+    hot = Sampling(12, temperature=1.0)
+    requests = [
+        Request("target", Prompt.ask(f"{topic} " * 700 + "Go on:"), hot, "ok")
+        for topic in TOPICS[:6]
+    ]
+    together = [r.text for r in answers(engine, requests)]
+    alone = [answers(engine, [request])[0].text for request in requests]
+    assert together == alone
 
 
 @pytest.mark.parametrize("which", ["engine", "reference"])

@@ -148,6 +148,21 @@ def test_an_engine_that_is_not_installed_is_refused(monkeypatch: pytest.MonkeyPa
         chosen_engine("vllm")
 
 
+@pytest.mark.parametrize("works", [True, False])
+def test_auto_takes_vllm_only_where_it_imports(
+    works: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    module = tmp_path / "vllm"
+    module.mkdir()
+    (module / "__init__.py").write_text("" if works else "raise ImportError('built for another')")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("PERSONA_LAB_CACHE", str(tmp_path / "cache"))
+    for _ in range(2):
+        assert chosen_engine("auto") == ("vllm" if works else "transformers")
+    assert capfd.readouterr().err.count("built for another") == (0 if works else 2)
+
+
 def test_the_package_must_hold_the_expected_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

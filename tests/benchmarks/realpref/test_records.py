@@ -4,13 +4,15 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
-from persona_lab.benchmarks.realpref.records import LABELS, data_digest, load_users
+from persona_lab.benchmarks.realpref.history import simple_history
+from persona_lab.benchmarks.realpref.records import LABELS, Expression, data_digest, load_users
 from persona_lab.core.errors import DataError
-from tests.conftest import ROOT
+from persona_lab.core.prompt import Prompt
+from tests.conftest import ROOT, needs_packaged_model
 
 SAMPLE = ROOT / "data" / "realpref_sample"
 
@@ -67,6 +69,21 @@ def test_the_right_letter_is_spread() -> None:
     for user in load_users(SAMPLE):
         letters = [asked.query.correct for asked in user.asked]
         assert all(3 <= letters.count(label) <= 4 for label in LABELS)
+
+
+@pytest.mark.parametrize("expression", get_args(Expression))
+def test_simple_histories_stay_short(expression: Expression) -> None:
+    """Under 6.5K tokens of the packaged model, whose window is 8,192."""
+    needs_packaged_model()
+    from persona_lab.engines.choose import prepare
+    from tests.models import packaged_settings
+
+    settings = packaged_settings(engine="transformers")
+    renderer = prepare({"target": settings}, "auto", "2026-01-01")["target"].renderer
+    assert renderer is not None
+    for user in load_users(SAMPLE):
+        prompt = Prompt(simple_history(user, expression), ())
+        assert len(renderer.encode.whole(renderer.render(prompt))) < 6_500
 
 
 def test_a_field_of_the_wrong_kind_is_named_with_its_line(copy: Path) -> None:
