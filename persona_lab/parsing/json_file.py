@@ -22,7 +22,7 @@ def read_json(path: Path, shape: type[T]) -> T:
             names file, line and field.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise DataError(path, "no such file") from None
     except (OSError, UnicodeDecodeError) as error:

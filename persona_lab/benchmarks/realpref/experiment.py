@@ -9,7 +9,13 @@ from pathlib import Path
 from persona_lab.benchmarks.realpref.cases import RealPrefCase, all_cases
 from persona_lab.benchmarks.realpref.history import simple_history
 from persona_lab.benchmarks.realpref.prompts import DIMENSIONS, JUDGE_SCHEMA, judge_prompt
-from persona_lab.benchmarks.realpref.records import Expression, User, data_digest, load_users
+from persona_lab.benchmarks.realpref.records import (
+    Expression,
+    User,
+    check_voiced,
+    data_digest,
+    load_users,
+)
 from persona_lab.benchmarks.realpref.scoring import (
     ANSWER_CUT,
     EXAMPLE_VERDICT,
@@ -49,6 +55,7 @@ class RealPref:
         self.settings, self.run = settings, run
         folder = resolve_data(settings.benchmark.path, root)
         self.users = _chosen(load_users(folder), settings.benchmark.users)
+        check_voiced(folder, self.users, settings.expression)
         self.data_hash = data_digest(folder)
         judged = "open_ended" in settings.task
         if judged and run.judge is None:

@@ -15,7 +15,7 @@ def personal_sessions(user: User, expression: Expression) -> list[Session]:
     voiced = [
         session
         for preference in user.preferences
-        for session in user.expressions[preference.preference].get(expression, [])
+        for session in user.expressions[preference.preference][expression]
     ]
     return sorted([*user.life_sessions, *voiced], key=lambda session: session.date)
 

@@ -193,10 +193,27 @@ def load_users(folder: Path) -> list[User]:
         raise DataError(folder, "no such folder; benchmark.path names a RealPref data folder")
     files = {name: read_json(folder / f"{name}.json", shape) for name, shape in _SHAPES.items()}
     ids = sorted(files["profiles"])
+    if not ids:
+        raise DataError(folder / "profiles.json", "has no user")
     for name, content in files.items():
         if lacking := sorted(set(ids) ^ set(content)):
             raise DataError(folder / f"{name}.json", f"users differ from profiles.json: {lacking}")
     return [_user(folder, user_id, files) for user_id in ids]
+
+
+def check_voiced(folder: Path, users: Sequence[User], expressions: Sequence[Expression]) -> None:
+    """Holds the data to what a recipe asks: every preference voiced in every expression type.
+
+    Raises:
+        DataError: a preference that no session would tell the model about.
+    """
+    for user in users:
+        for number, preference in enumerate(user.preferences):
+            for expression in expressions:
+                if not user.expressions[preference.preference].get(expression):
+                    place = [user.id, number, "Preference"]
+                    problem = f"no {expression} session in expression_sessions.json voices it"
+                    raise _misplaced(folder, "preferences", place, problem)
 
 
 def data_digest(folder: Path) -> str:

@@ -9,7 +9,13 @@ from typing import Any, get_args
 import pytest
 
 from persona_lab.benchmarks.realpref.history import simple_history
-from persona_lab.benchmarks.realpref.records import LABELS, Expression, data_digest, load_users
+from persona_lab.benchmarks.realpref.records import (
+    LABELS,
+    Expression,
+    check_voiced,
+    data_digest,
+    load_users,
+)
 from persona_lab.core.errors import DataError
 from persona_lab.core.prompt import Prompt
 from tests.conftest import ROOT, needs_packaged_model
@@ -154,6 +160,27 @@ def test_missing_files_users_and_sessions_are_refused(copy: Path) -> None:
     (copy / "queries.json").unlink()
     with pytest.raises(DataError, match=r"queries\.json: no such file"):
         load_users(copy)
+
+
+def test_a_preference_that_no_session_voices_is_refused(copy: Path) -> None:
+    change(copy, "expression_sessions", lambda c: c["00002"][4]["Sessions"].pop("direct_statement"))
+    users = load_users(copy)
+    check_voiced(copy, users, ["experience_feedback"])
+    with pytest.raises(DataError, match=r"preferences\.json:\d+: 00002\.4.*no direct_statement"):
+        check_voiced(copy, users, ["experience_feedback", "direct_statement"])
+
+
+def test_a_data_set_without_users_is_refused(copy: Path) -> None:
+    for path in copy.glob("*.json"):
+        path.write_text("{}")
+    with pytest.raises(DataError, match="has no user"):
+        load_users(copy)
+
+
+def test_a_byte_order_mark_is_no_error(copy: Path) -> None:
+    path = copy / "queries.json"
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert len(load_users(copy)) == 2
 
 
 def test_a_repeated_key_is_refused(copy: Path) -> None:
