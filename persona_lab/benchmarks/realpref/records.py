@@ -211,7 +211,7 @@ def check_voiced(folder: Path, users: Sequence[User], expressions: Sequence[Expr
         for number, preference in enumerate(user.preferences):
             for expression in expressions:
                 if not user.expressions[preference.preference].get(expression):
-                    place = [user.id, number, "Preference"]
+                    place: list[int | str] = [user.id, number, "Preference"]
                     problem = f"no {expression} session in expression_sessions.json voices it"
                     raise _misplaced(folder, "preferences", place, problem)
 
