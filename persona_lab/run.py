@@ -18,7 +18,7 @@ from persona_lab.core.errors import BadInput, PersonaLabError, Stopped, StoreLoc
 from persona_lab.core.recipe import find_root, list_recipes
 from persona_lab.core.store import Store
 from persona_lab.reporting.run_folder import config_yaml
-from persona_lab.reporting.tables import plan_table, recipes_table
+from persona_lab.reporting.tables import plan_table, recipes_table, rows_table
 from persona_lab.running.execute import execute
 from persona_lab.running.setup import (
     configure,
@@ -77,6 +77,8 @@ def _command(arguments: argparse.Namespace) -> None:
     if arguments.dry_run:
         with Store(arguments.runs / "replies", None) as store:
             plans = planned(setup, store)
+        if rows := setup.experiment.inventory():
+            out.print(rows_table(rows, "Histories, in tokens"))
         out.print(plan_table(plans, {r: p.settings.name for r, p in setup.prepared.items()}))
         refuse_misfits(plans)
         for note in needless_scaling(setup, plans):

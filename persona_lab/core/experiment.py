@@ -137,9 +137,11 @@ class Experiment(Protocol):
         Settings: type of its part of the configuration.
         roles: the roles that its flows ask, upstream first.
         data_hash: digest of the data that it read.
+        published: file in data/published/ with the paper's figures.
     """
 
     Settings: type[Strict]
+    published: str
     roles: tuple[str, ...]
     data_hash: str
 
@@ -148,6 +150,9 @@ class Experiment(Protocol):
 
     def flow(self, case: Any) -> Flow[list[Score]]:
         """The flow of one case."""
+
+    def inventory(self) -> list[dict[str, str | int]]:
+        """What the prompts are made of, a row each, for a plan; may be empty."""
 
     def summarize(self, outcomes: Sequence[Outcome[Any, list[Score]]]) -> Summary:
         """Scores and estimates."""

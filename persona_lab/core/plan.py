@@ -24,7 +24,7 @@ class RolePlan:
         prompt_tokens, unique_tokens, completion_budget: of those to serve; `unique_tokens` is the
             size of their prefix tree.
         longest: (prompt tokens, answer budget) of the request that needs most.
-        too_long: why requests do not fit, one line each.
+        too_long: why requests do not fit (the flags of a rehearsal's replies), one line each.
     """
 
     requests: int = 0
@@ -88,9 +88,7 @@ class _Planner(Watch):
     def served(self, request: Request, reply: Reply) -> None:
         role = self.roles[request.role]
         role.exact += self._exact[request.role, request.key]
-        if reply.outcome == "failed":
-            role.too_long.append(reply.reason)
-            return
+        role.too_long += reply.flags
         role.prompt_tokens += reply.counts.prompt
         role.unique_tokens += reply.counts.unique
         role.completion_budget += request.sampling.max_tokens

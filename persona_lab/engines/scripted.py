@@ -31,7 +31,8 @@ class ScriptedEngine:
     Args:
         reply: makes the reply of a request.
         ids: makes its token ids, for the counts.
-        misfit: why a request of that many prompt tokens does not fit (empty: it does).
+        misfit: why a request of that many prompt tokens does not fit (empty: it does); it is
+            answered all the same, with the reason as a flag, so that a plan sees what follows.
         dies_after: requests answered before the engine dies; None never dies.
         places: requests that it takes at once.
         block_size: of its imaginary prefix cache, in tokens.
@@ -83,8 +84,8 @@ class ScriptedEngine:
 
     def _answer(self, request: Request) -> Reply:
         ids = self._ids(request)
-        if problem := self._misfit(request, len(ids)):
-            return Reply.failed(problem)
         reply, unique = self._reply(request), self._tree.add(ids)
+        if problem := self._misfit(request, len(ids)):
+            reply = replace(reply, flags=(*reply.flags, problem))
         counts = Counts(len(ids), len(ids) - unique, len(reply.text.split()), unique)
         return replace(reply, counts=counts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from rich.markup import escape
 from rich.table import Table
@@ -11,72 +12,99 @@ from persona_lab.core.experiment import Estimate
 from persona_lab.core.plan import RolePlan
 from persona_lab.reporting.usage import RoleUsage
 
-_COLUMN_FACET = "method"
+_COLUMN_FACETS = ("method", "expression", "context")
+_STACKED_FROM = 4
+_LARGE = 100
 
 
 def results_table(estimates: Sequence[Estimate], title: str) -> Table:
-    """Estimates: a row per metric under a heading per condition, a column per method.
+    """Estimates: a row per metric under a heading per condition, a column per compared choice.
 
+    Columns are the methods, else the expression types, else the contexts, whichever vary first.
     What is the same everywhere goes to the title: facets, and the reason why no interval exists.
     A rate is shown over all items, with the rate over scored items below where they differ.
     """
-    columns = list(dict.fromkeys(e.facets.get(_COLUMN_FACET, "") for e in estimates))
-    names = [n for n in estimates[0].facets if n != _COLUMN_FACET]
+    names = list(estimates[0].facets)
     varying = [n for n in names if len({e.facets[n] for e in estimates}) > 1]
-    common = [estimates[0].facets[n] for n in names if n not in varying]
+    across = next((n for n in _COLUMN_FACETS if n in varying), _COLUMN_FACETS[0])
+    columns = list(dict.fromkeys(e.facets.get(across, "") for e in estimates))
+    common = [estimates[0].facets[n] for n in names if n not in (*varying, across)]
     intervals = {e.interval for e in estimates if e.value is not None}
     no_interval = next(iter(intervals)) if len(intervals) == 1 else ""
     if no_interval.startswith("n/a"):
         common.append(f"95 % intervals {no_interval}")
     table = Table(title=escape(f"{title} ({', '.join(common)})" if common else title))
     table.title_justify = "left"
-    table.add_column("metric", min_width=24)
+    stacked = len(columns) >= _STACKED_FROM
+    table.add_column("metric", min_width=22 if stacked else 24)
     for column in columns:
         table.add_column(_words(column), justify="right")
-    for heading, rows in _grouped(estimates, varying).items():
+    for heading, rows in _grouped(estimates, [n for n in varying if n != across], across).items():
         if heading:
             table.add_row(_words(", ".join(heading)), *[""] * len(columns), style="bold")
         for metric, cells in rows.items():
-            shown = (_cell(cells.get(column, {}), no_interval) for column in columns)
+            shown = (_cell(cells.get(column, {}), no_interval, stacked) for column in columns)
             table.add_row(f"  {_words(metric)}", *shown)
         table.add_section()
     return table
 
 
 def _grouped(
-    estimates: Sequence[Estimate], facets: Sequence[str]
+    estimates: Sequence[Estimate], facets: Sequence[str], across: str
 ) -> dict[tuple[str, ...], dict[str, dict[str, dict[str, Estimate]]]]:
     """Heading -> metric -> column -> basis -> estimate."""
     groups: dict[tuple[str, ...], dict[str, dict[str, dict[str, Estimate]]]] = {}
     for e in estimates:
         heading = tuple(e.facets[n] for n in facets)
-        column = e.facets.get(_COLUMN_FACET, "")
+        column = e.facets.get(across, "")
         by_metric = groups.setdefault(heading, {})
         by_metric.setdefault(e.metric, {}).setdefault(column, {})[e.basis] = e
     return groups
 
 
-def _cell(by_basis: Mapping[str, Estimate], no_interval: str) -> str:
+def _cell(by_basis: Mapping[str, Estimate], no_interval: str, stacked: bool) -> str:
+    """A value, its interval and its counts; on lines of their own where columns are many."""
     if not by_basis:
         return ""
     scored = by_basis["scored"]
     main = by_basis.get("all", scored)
-    parts = ["n/a" if main.value is None else f"{main.value:.3f}"]
+    digits = 2 if stacked else 3
+    if main.value is not None and main.value >= _LARGE:
+        digits = 0
+    parts = ["n/a" if main.value is None else f"{main.value:,.{digits}f}"]
     if main.low is not None and main.high is not None:
-        parts.append(f"[{main.low:.3f}, {main.high:.3f}]")
+        parts.append(f"[{main.low:,.{digits}f}, {main.high:,.{digits}f}]")
     elif main.value is not None and main.interval != no_interval:
         parts.append(f"({main.interval})")
-    lines = [f"{' '.join(parts)}  n={main.n}"]
+    lines = [*parts, f"n={main.n}"] if stacked else [f"{' '.join(parts)}  n={main.n}"]
     if "all" in by_basis and scored.value is not None and scored.n != main.n:
-        lines.append(f"scored only {scored.value:.3f}  n={scored.n}")
+        lines.append(f"scored only {scored.value:.{digits}f}  n={scored.n}")
     counts = {"unparsed": main.unparsed, "truncated": main.truncated, "failed": main.failed}
-    if lost := ", ".join(f"{count} {name}" for name, count in counts.items() if count):
-        lines.append(lost)
+    lost = [f"{count} {name}" for name, count in counts.items() if count]
+    lines += lost if stacked else [", ".join(lost)] if lost else []
     return "\n".join(lines)
 
 
 def _words(name: str) -> str:
     return escape(name.replace("_", " "))
+
+
+def tests_table(tests: Sequence[Mapping[str, Any]]) -> Table:
+    """Ordered comparisons: the hypothesis, its p, and whether it holds in all dimensions."""
+    table = Table(title="Significance (largest p over all dimensions)", title_justify="left")
+    for name in ("table", "hypothesis", "within", "p", "p (Holm)", "p < 0.05"):
+        table.add_column(name, overflow="fold")
+    for test in tests:
+        p, corrected = test["p"], test["p_holm"]
+        table.add_row(
+            escape(str(test["table"])),
+            f"{_words(test['greater'])} > {_words(test['lesser'])}",
+            _words(", ".join(test["facets"].values())),
+            "n/a" if p is None else f"{p:.4f}",
+            escape(str(test["reason"])) if corrected is None else f"{corrected:.4f}",
+            "" if test["significant"] is None else str(test["significant"]),
+        )
+    return table
 
 
 def recipes_table(recipes: Mapping[str, str]) -> Table:
@@ -86,6 +114,17 @@ def recipes_table(recipes: Mapping[str, str]) -> Table:
     table.add_column()
     for name, about in recipes.items():
         table.add_row(escape(name), escape(about))
+    return table
+
+
+def rows_table(rows: Sequence[Mapping[str, str | int]], title: str) -> Table:
+    """Rows of one shape; numbers to the right."""
+    table = Table(title=escape(title), title_justify="left")
+    for name, value in rows[0].items():
+        table.add_column(_words(name), justify="right" if isinstance(value, int) else "left")
+    for row in rows:
+        shown = (f"{v:,}" if isinstance(v, int) else _words(v) for v in row.values())
+        table.add_row(*shown)
     return table
 
 

@@ -14,6 +14,7 @@ from types import FrameType
 from typing import Any
 
 from rich.console import Console
+from rich.table import Table
 
 from persona_lab.core.errors import EngineError, PersonaLabError, Stopped
 from persona_lab.core.experiment import Score, Summary
@@ -22,7 +23,8 @@ from persona_lab.core.plan import RolePlan
 from persona_lab.core.store import Store
 from persona_lab.reporting import run_folder
 from persona_lab.reporting.progress import LiveProgress, Watchers
-from persona_lab.reporting.tables import results_table, usage_table
+from persona_lab.reporting.published import load_published, matching, published_table
+from persona_lab.reporting.tables import results_table, tests_table, usage_table
 from persona_lab.reporting.usage import Usage
 from persona_lab.running.manifest import adaptations, write_manifest
 from persona_lab.running.setup import (
@@ -125,6 +127,10 @@ def _finish(run: Run, ended: PersonaLabError | None, out: Console) -> None:
     _log.info("%s", status)
     if summary.estimates:
         out.print(results_table(summary.estimates, f"{recipe}: {setup.run.model.name}"))
+    if summary.tests:
+        out.print(tests_table(summary.tests))
+    for table in published_beside(setup, summary):
+        out.print(table)
     out.print(usage_table(run.usage.roles))
     if len(run.outcomes) < len(setup.cases):
         out.print(f"{len(run.outcomes)} of {len(setup.cases)} cases have a result so far.")
@@ -173,6 +179,18 @@ def _too_much_lost(run: Run, lost: int, scores: int) -> PersonaLabError | None:
                 f"{count} of {total} {what}, a larger share than max_unparsed={limit}"
             )
     return None
+
+
+def published_beside(setup: Setup, summary: Summary) -> list[Table]:
+    """The paper's figures for the conditions of this run, marked where they do not compare."""
+    path = setup.configured.root / "data" / "published" / setup.experiment.published
+    if not path.is_file():
+        return []
+    rows = load_published(path)
+    matched = dict.fromkeys(pair.row.table for pair in matching(rows, summary.estimates))
+    judge = setup.run.judge.name if setup.run.judge else None
+    data_hash = setup.experiment.data_hash
+    return [published_table(t, rows, summary.estimates, judge, data_hash) for t in matched]
 
 
 def _recipe_notes(setup: Setup) -> list[str]:

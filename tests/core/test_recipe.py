@@ -46,9 +46,29 @@ def test_every_model_composes_as_target_and_judge(model: str) -> None:
 )
 def test_every_other_config_composes(path: Path) -> None:
     group, name = path.parent.name, path.stem
-    choice = name if group == "benchmark" else f"[{name}]"
-    config = configure(ROOT, ["recipe=quickstart", f"{group}={choice}"]).config
-    assert group in config
+    choice = f"[{name}]" if group in ("context", "method") else name
+    config = configure(ROOT, ["recipe=realpref_rq4", f"{group}={choice}"]).config
+    assert config["experiment"]
+
+
+@pytest.mark.parametrize("recipe", [r for r in RECIPES if r.startswith("realpref_")])
+def test_every_recipe_has_a_cpu_form(recipe: str) -> None:
+    run = configure(ROOT, [f"recipe={recipe}", "form=cpu"]).run
+    assert run.model.name == "smollm2_135m"
+    assert run.judge == run.model
+
+
+@pytest.mark.parametrize("recipe", [r for r in RECIPES if r.startswith("realpref_")])
+def test_no_window_ends_below_its_context(recipe: str) -> None:
+    configured = configure(ROOT, [f"recipe={recipe}"])
+    longest = max(
+        c["interval_tokens"] + c["tail_tokens"]
+        for c in configured.config["context"].values()
+        if isinstance(c, dict)
+    )
+    # Filler, the user's own sessions (under 6,500), few-shot text (under 1,200), the answer.
+    need = longest + 6_500 + 1_200 + configured.config["max_tokens"]["open_ended"]
+    assert need < configured.run.model.max_model_len
 
 
 def test_overrides_reach_their_place() -> None:
@@ -61,7 +81,9 @@ def test_overrides_reach_their_place() -> None:
     configured = configure(ROOT, ["recipe=quickstart", *overrides])
     assert configured.run.judge is not None
     assert (configured.run.judge.temperature, configured.run.limit) == (0.5, 3)
-    assert configured.config["method"] == {"zero_shot": None, "reminder": {}}
+    assert configured.config["method"] == {
+        "zero_shot": None, "reminder": {}, "few_shot_cot": None,
+    }  # fmt: skip
     assert configured.config["benchmark"]["users"] == ["00002"]
 
 

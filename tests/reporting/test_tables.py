@@ -41,6 +41,19 @@ def test_both_bases_of_a_rate_are_shown_where_they_differ() -> None:
     assert "10 unparsed" in text
 
 
+def test_five_contexts_fit_beside_each_other() -> None:
+    rows = [
+        estimate("preference_alignment", "zero_shot", failed=3, facets={
+            "task": "open_ended", "method": "zero_shot", "context": context,
+        })
+        for context in ("simple", "normal", "long", "very_long", "extended")
+    ]  # fmt: skip
+    text = shown(rows)
+    assert max(map(len, text.splitlines())) <= 100
+    assert text.count("[2.50, 4.12]") == 5
+    assert "very long" in text
+
+
 def test_what_does_not_exist_is_not_a_number() -> None:
     nothing = {"value": None, "low": None, "high": None, "n": 0, "interval": "n/a: no items"}
     assert "n/a" in shown([estimate("overall", "zero_shot", **nothing)])

@@ -1,13 +1,109 @@
 """The interaction history of one user (section 3.4, Table 2).
 
 A history holds the user's life-event sessions and the sessions that voice all original
-preferences in one expression type, by date. `simple` is exactly that: about 2-6K tokens.
+preferences in one expression type, by date. User-free filler goes between those sessions until its
+tokens reach `interval`, and behind them until its tokens reach `tail`. Where it goes is a pure
+function of (user, expression type, seed), and contexts with the same interval are nested:
+`normal` is a literal prefix of `extended`, and `extended` of `extreme`.
 """
 
 from __future__ import annotations
 
-from persona_lab.benchmarks.realpref.records import Expression, Session, User
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from persona_lab.benchmarks.realpref.filler import Filler
+from persona_lab.benchmarks.realpref.records import Expression, Session, Turn, User
+from persona_lab.core.errors import ConfigError
+from persona_lab.core.experiment import stable_digest
 from persona_lab.core.prompt import EMPTY, History, Message
+from persona_lab.engines.counting import TokenCounter
+
+
+@dataclass(frozen=True)
+class Length:
+    """A context of Table 2, in tokens of filler."""
+
+    interval_tokens: int
+    tail_tokens: int
+
+
+@dataclass(frozen=True)
+class Built:
+    """A history and what it is made of, in tokens of the budget's tokenizer."""
+
+    history: History
+    personal_tokens: int
+    interval_tokens: int
+    tail_tokens: int
+
+
+class Histories:
+    """Builds the histories of a run; filler and token counts are shared by all users.
+
+    Args:
+        filler: user-free sessions; None where no context needs any.
+        count: counts tokens. seed: of the placement (`context.seed`).
+    """
+
+    def __init__(self, filler: Filler | None, count: TokenCounter | None, seed: int) -> None:
+        self._sessions = filler.sessions if filler else ()
+        self._count, self._seed = count, seed
+
+    def build(self, user: User, expression: Expression, length: Length) -> Built:
+        """The history of one user.
+
+        Raises:
+            ConfigError: the filler has fewer tokens than the context asks for.
+        """
+        name = f"{user.id}/{expression}/{self._seed}"
+        own = personal_sessions(user, expression)
+        order = np.random.default_rng(stable_digest(name)).permutation(len(self._sessions))
+        stream = iter(order.tolist())
+        between = self._take(stream, length.interval_tokens)
+        gaps = np.random.default_rng(stable_digest(f"{name}/gaps"))
+        placed = gaps.integers(0, max(len(own) - 1, 1), size=len(between)).tolist()
+        history = EMPTY
+        for number, session in enumerate(own):
+            history = history.then(messages(session.turns))
+            for gap, turns in zip(placed, between, strict=True):
+                if gap == number:
+                    history = history.then(messages(turns))
+        behind = self._take(stream, length.tail_tokens)
+        for turns in behind:
+            history = history.then(messages(turns))
+        return Built(
+            history,
+            self._tokens([turn for session in own for turn in session.turns]),
+            self._tokens([turn for turns in between for turn in turns]),
+            self._tokens([turn for turns in behind for turn in turns]),
+        )
+
+    def _take(self, stream: Iterator[int], budget: int) -> list[tuple[Turn, ...]]:
+        """Whole turns until their tokens reach the budget; the last session may be begun only."""
+        taken: list[tuple[Turn, ...]] = []
+        tokens = 0
+        while tokens < budget:
+            number = next(stream, None)
+            if number is None:
+                raise ConfigError(
+                    f"the filler has too few distinct turns: a context asks for {budget} tokens, "
+                    f"{tokens} were left. Give more with context.filler=FOLDER."
+                )
+            begun: list[Turn] = []
+            for turn in self._sessions[number]:
+                if tokens < budget:
+                    begun.append(turn)
+                    tokens += self._tokens([turn])
+            taken.append(tuple(begun))
+        return taken
+
+    def _tokens(self, turns: Sequence[Turn]) -> int:
+        if self._count is None:
+            return 0
+        return sum(self._count(turn.user) + self._count(turn.assistant) for turn in turns)
 
 
 def personal_sessions(user: User, expression: Expression) -> list[Session]:
@@ -20,11 +116,20 @@ def personal_sessions(user: User, expression: Expression) -> list[Session]:
     return sorted([*user.life_sessions, *voiced], key=lambda session: session.date)
 
 
-def simple_history(user: User, expression: Expression) -> History:
-    """The `simple` context: nothing between the sessions and nothing after them."""
-    return EMPTY.then(
+def messages(turns: Sequence[Turn]) -> list[Message]:
+    """Turns as chat messages."""
+    return [
         message
-        for session in personal_sessions(user, expression)
-        for turn in session.turns
+        for turn in turns
         for message in (Message("user", turn.user), Message("assistant", turn.assistant))
-    )
+    ]
+
+
+def transcript(history: History) -> History:
+    """The same dialogue as one message (`history_format=transcript`)."""
+    names = {"user": "User", "assistant": "Assistant", "system": "System"}
+    lines = [f"{names[m.role]}: {m.content}" for m in history.messages]
+    return EMPTY.then([Message("user", "\n\n".join([TRANSCRIPT, *lines]))])
+
+
+TRANSCRIPT = "Here is the history of our conversations, oldest first."

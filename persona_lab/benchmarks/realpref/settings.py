@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
+from persona_lab.benchmarks.realpref.history import Length
 from persona_lab.benchmarks.realpref.records import Expression
 from persona_lab.benchmarks.realpref.tasks import Task
 from persona_lab.core.recipe import Strict
 
 Kind = Literal["original", "generalized"]
+CONTEXTS = ("simple", "normal", "long", "very_long", "extended", "extreme")
+"""Table 2."""
 
 
 def _one_or_more(value: Any) -> Any:
@@ -23,11 +26,13 @@ class Benchmark(Strict):
     Attributes:
         path: a data folder in the published shape; users: only these ids (None: all).
         preferences: originals, whose expressions the history holds, generalized ones, or both.
+        queries: at most so many of each kind and user (None: all).
     """
 
     path: str
     users: list[str] | None = None
     preferences: Annotated[list[Kind], BeforeValidator(_one_or_more), Field(min_length=1)]
+    queries: int | None = Field(default=None, ge=1)
 
 
 class ContextSettings(Strict):
@@ -38,9 +43,39 @@ class ContextSettings(Strict):
 
 
 class Contexts(Strict):
-    """The contexts to compare."""
+    """The contexts to compare, and how their histories are made.
 
+    Attributes:
+        tokenizer: counts the budgets, the same for every model (`tekken`, or a folder).
+        scale: factor on all lengths of Table 2; anything but 1 is not the paper's context.
+        seed: of the placement; repeats that differ in sampling alone keep it.
+        filler: `docs`, a folder or file of sessions, or the name of a data set.
+        filler_digest: what the filler's digest must be (None: any).
+    """
+
+    tokenizer: str = "tekken"
+    seed: int = 0
+    scale: float = Field(default=1.0, gt=0.0)
+    filler: str = "docs"
+    filler_digest: str | None = None
     simple: ContextSettings | None = None
+    normal: ContextSettings | None = None
+    long: ContextSettings | None = None
+    very_long: ContextSettings | None = None
+    extended: ContextSettings | None = None
+    extreme: ContextSettings | None = None
+
+    @property
+    def lengths(self) -> dict[str, Length]:
+        """The chosen contexts, shortest first."""
+        chosen = {name: getattr(self, name) for name in CONTEXTS}
+        return {
+            name: Length(
+                round(context.interval_tokens * self.scale), round(context.tail_tokens * self.scale)
+            )
+            for name, context in chosen.items()
+            if context is not None
+        }
 
 
 class MethodSettings(Strict):
@@ -52,6 +87,7 @@ class Methods(Strict):
 
     zero_shot: MethodSettings | None = None
     reminder: MethodSettings | None = None
+    few_shot_cot: MethodSettings | None = None
 
 
 class MaxTokens(Strict):
@@ -64,7 +100,12 @@ class MaxTokens(Strict):
 
 
 class RealPrefSettings(Strict):
-    """RealPref's part of a recipe."""
+    """RealPref's part of a recipe.
+
+    Attributes:
+        history_format: chat messages, or one message with the transcript.
+        shuffle_options: multiple-choice options in an order that follows from the item's id.
+    """
 
     benchmark: Benchmark
     context: Contexts
@@ -72,3 +113,13 @@ class RealPrefSettings(Strict):
     task: Annotated[list[Task], BeforeValidator(_one_or_more), Field(min_length=1)]
     method: Methods
     max_tokens: MaxTokens
+    history_format: Literal["chat", "transcript"] = "chat"
+    shuffle_options: bool = False
+
+    @model_validator(mode="after")
+    def _coherent(self) -> RealPrefSettings:
+        if not self.context.lengths:
+            raise ValueError(f"choose a context: {', '.join(CONTEXTS)}")
+        if self.method.few_shot_cot is not None and self.task != ["open_ended"]:
+            raise ValueError("few_shot_cot is for open-ended questions only (section 5.1)")
+        return self

@@ -10,11 +10,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from persona_lab.benchmarks.realpref.few_shot import few_shot_text
 from persona_lab.benchmarks.realpref.prompts import CHOICE, REMINDER, TRUTH
-from persona_lab.benchmarks.realpref.records import Query
+from persona_lab.benchmarks.realpref.records import LABELS, Query
+from persona_lab.core.experiment import stable_digest
 
 Task = Literal["multiple_choice", "true_or_false", "open_ended"]
-MethodName = Literal["zero_shot", "reminder"]
+MethodName = Literal["zero_shot", "reminder", "few_shot_cot"]
 
 EXAMPLE_ANSWER = (
     "Given what you have told me, I would look for something that fits how you go about things. "
@@ -45,13 +47,29 @@ class Question:
     example: str
 
 
-def questions(query: Query, task: Task) -> Iterator[Question]:
-    """The question or questions of a query under a task."""
+def option_order(item: str, *, shuffled: bool) -> str:
+    """The data's labels in the order in which a multiple-choice question shows their options.
+
+    The data's own order, or one that follows from a stable digest of the item's id.
+    """
+    if not shuffled:
+        return LABELS
+    return "".join(sorted(LABELS, key=lambda label: stable_digest(f"{item}/{label}")))
+
+
+def questions(query: Query, task: Task, order: str = LABELS) -> Iterator[Question]:
+    """The question or questions of a query under a task.
+
+    Args:
+        order: the data's labels in the order shown; they are relabelled A to D.
+    """
     if task == "open_ended":
         yield Question("", query.query, "", "")
     elif task == "multiple_choice":
-        listed = "\n".join(f"{label}. {option}" for label, option in sorted(query.options.items()))
-        yield Question("", f"{query.query}\n\n{listed}\n\n{CHOICE}", query.correct, query.correct)
+        shown = dict(zip(LABELS, (query.options[label] for label in order), strict=True))
+        listed = "\n".join(f"{label}. {option}" for label, option in shown.items())
+        right = LABELS[order.index(query.correct)]
+        yield Question("", f"{query.query}\n\n{listed}\n\n{CHOICE}", right, right)
     else:
         for form, text in (("T", query.true_form), ("F", query.false_form)):
             expected = "True" if form == "T" else "False"
@@ -60,4 +78,5 @@ def questions(query: Query, task: Task) -> Iterator[Question]:
 
 def with_method(method: MethodName, question: str) -> str:
     """The last user message: what the method says, then the question (Appendix H.2.1)."""
-    return f"{REMINDER}\n\n{question}" if method == "reminder" else question
+    before = {"zero_shot": "", "reminder": REMINDER, "few_shot_cot": few_shot_text()}[method]
+    return f"{before}\n\n{question}" if before else question

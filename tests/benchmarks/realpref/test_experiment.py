@@ -11,9 +11,10 @@ import pytest
 
 from persona_lab.benchmarks.realpref.cases import RealPrefCase
 from persona_lab.benchmarks.realpref.experiment import RealPref
-from persona_lab.benchmarks.realpref.history import simple_history
+from persona_lab.benchmarks.realpref.few_shot import EXAMPLES
 from persona_lab.benchmarks.realpref.prompts import CHOICE, REMINDER, RUBRICS
 from persona_lab.benchmarks.realpref.records import load_users
+from persona_lab.benchmarks.realpref.scoring import METRICS
 from persona_lab.core.errors import ConfigError
 from persona_lab.core.experiment import Score, Summary
 from persona_lab.core.flow import Model, Outcome, drive
@@ -129,7 +130,7 @@ def test_nothing_is_scored_that_was_not_said(
     found = summary_of(tmp_path, reply, *OPEN)
     assert {(s.value, s.outcome, s.reason) for s in found.scores} == {(None, outcome, reason)}
     assert len(found.scores) == 2 * 13 * 4
-    assert {e.value for e in found.estimates} == {None}
+    assert {e.value for e in found.estimates if e.metric in METRICS} == {None}
 
 
 def test_overall_is_the_mean_of_three_dimensions(tmp_path: Path) -> None:
@@ -141,8 +142,8 @@ def test_overall_is_the_mean_of_three_dimensions(tmp_path: Path) -> None:
         text = request.prompt.tail[0].content
         return Reply(json.dumps({"Score": next(v for r, v in values.items() if r in text)}))
 
-    found = {e.metric: e.value for e in summary_of(tmp_path, by_rubric, *OPEN).estimates}
-    assert found == {
+    made = summary_of(tmp_path, by_rubric, *OPEN).estimates
+    assert {e.metric: e.value for e in made if e.metric in METRICS} == {
         "preference_awareness": 1.0, "preference_alignment": 3.0,
         "answer_quality": 5.0, "overall": 3.0,
     }  # fmt: skip
@@ -216,17 +217,95 @@ def test_a_case_whose_flow_raised_is_failed_not_lost(tmp_path: Path) -> None:
     assert {(s.outcome, s.reason) for s in found.scores} == {("failed", "ValueError: odd")}
 
 
-def test_history_is_in_date_order() -> None:
-    user = load_users(ROOT / "data" / "realpref_sample")[0]
-    history = simple_history(user, "experience_feedback")
-    sessions = [
-        s for p in user.preferences for s in user.expressions[p.preference]["experience_feedback"]
+def test_few_shot_examples_stand_before_the_question(tmp_path: Path) -> None:
+    made = experiment("task=open_ended", "method=[zero_shot,few_shot_cot]", "benchmark.queries=1")
+    texts = {
+        o.case.method: o.exchanges[0][0].prompt.tail[0].content for o in outcomes_of(made, tmp_path)
+    }
+    assert texts["few_shot_cot"].startswith(REMINDER)
+    assert texts["few_shot_cot"].endswith(texts["zero_shot"])
+    assert texts["few_shot_cot"].count("- Good Response: ") == 3
+    data = (ROOT / "data" / "realpref_sample" / "preferences.json").read_text()
+    assert not any(e.preference in data for e in EXAMPLES)
+
+
+def test_few_shot_is_refused_where_answers_are_not_open() -> None:
+    with pytest.raises(ConfigError, match="few_shot_cot is for open-ended questions only"):
+        experiment("method=[few_shot_cot]", "task=multiple_choice")
+
+
+def test_shuffled_options_keep_their_right_answer(tmp_path: Path) -> None:
+    made = experiment("task=multiple_choice", "shuffle_options=true", "method=[zero_shot]")
+    found = outcomes_of(made, tmp_path)
+    assert {s.value for o in found for s in o.result or []} == {1.0}
+    orders = {o.case.options for o in found}
+    assert len(orders) > 5
+    for outcome in found:
+        query = outcome.case.asked.query
+        text = outcome.exchanges[0][0].prompt.tail[0].content
+        right = outcome.case.questions[0].expected
+        assert f"{right}. {query.options[query.correct]}" in text
+    again = experiment("task=multiple_choice", "shuffle_options=true", "method=[zero_shot]")
+    assert [c.options for c in again.cases()] == [c.options for c in made.cases()]
+
+
+def test_scaled_contexts_and_filler_are_said(tmp_path: Path) -> None:
+    pytest.importorskip("mistral_common")
+    overrides = ("context=[normal,extended]", "context.scale=0.01", "benchmark.queries=1")
+    made = experiment(*overrides, "task=open_ended", "benchmark.users=['00001']")
+    rows = made.inventory()
+    assert [(r["context"], r["expression"]) for r in rows] == [
+        ("normal", "experience_feedback"),
+        ("extended", "experience_feedback"),
     ]
-    turns = sum(len(s.turns) for s in [*sessions, *user.life_sessions])
-    assert history.length == 2 * turns
-    first = min([*sessions, *user.life_sessions], key=lambda s: s.date)
-    assert history.messages[0].content == first.turns[0].user
-    assert [m.role for m in history.messages] == ["user", "assistant"] * turns
+    assert 350 <= int(rows[0]["interval"]) == int(rows[1]["interval"]) < 1500
+    assert 1050 <= int(rows[1]["tail"]) < 2000
+    notes = made.summarize(outcomes_of(made, tmp_path)).notes
+    assert any("it is not conversation" in note for note in notes)
+    assert any("scaled to 1.0% of Table 2" in note for note in notes)
+    plain = experiment(*overrides[1:])
+    assert "filler" in made.data_hash
+    assert "filler" not in plain.data_hash
+
+
+def test_tokens_are_reported_by_method(tmp_path: Path) -> None:
+    made = experiment("task=open_ended", "method=[zero_shot,reminder]", "benchmark.queries=1")
+    found = made.summarize(outcomes_of(made, tmp_path))
+    tokens = {
+        e.facets["method"]: e.value
+        for e in found.estimates
+        if e.metric == "prompt_tokens" and e.facets["preference"] == "original"
+    }
+    # The scripted engine counts bytes: the reminder and the two line ends behind it.
+    assert tokens["reminder"] - tokens["zero_shot"] == len(REMINDER) + 2  # type: ignore[operator]
+
+
+def test_expression_types_are_tested_against_each_other(tmp_path: Path) -> None:
+    worse = {"direct_statement": 5, "contextualized_mention": 4, "stylistic_expression": 2}
+    made = experiment(
+        "expression=[direct_statement,contextualized_mention,stylistic_expression]",
+        "benchmark.preferences=[original]",
+        *OPEN,
+    )
+
+    def falling(request: Request) -> Reply:
+        if request.role == "target":
+            return example_reply(request)
+        text = request.prompt.tail[0].content
+        return Reply(json.dumps({"Score": next(v for k, v in worse.items() if f"/{k}/" in text)}))
+
+    found = made.summarize(outcomes_of(made, tmp_path, falling))
+    pairs = {(t["greater"], t["lesser"]): t for t in found.tests}
+    assert len(pairs) == 3
+    # Two users whose means both fall: 1 of the 4 sign flips is as large, p = 0.25 in each.
+    assert {t["p"] for t in pairs.values()} == {0.25}
+    assert {t["significant"] for t in pairs.values()} == {False}
+    assert {t["table"] for t in pairs.values()} == {"Table 13"}
+
+
+def test_a_context_must_be_chosen() -> None:
+    with pytest.raises(ConfigError, match="choose a context: simple, normal"):
+        experiment("~context")
 
 
 def test_unknown_users_and_a_missing_judge_are_refused() -> None:

@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import pytest
 
-from persona_lab.benchmarks.realpref.history import simple_history
+from persona_lab.benchmarks.realpref.history import Histories, Length
 from persona_lab.benchmarks.realpref.records import (
     LABELS,
     Expression,
@@ -88,7 +88,8 @@ def test_simple_histories_stay_short(expression: Expression) -> None:
     renderer = prepare({"target": settings}, "auto", "2026-01-01")["target"].renderer
     assert renderer is not None
     for user in load_users(SAMPLE):
-        prompt = Prompt(simple_history(user, expression), ())
+        built = Histories(None, None, 0).build(user, expression, Length(0, 0))
+        prompt = Prompt(built.history, ())
         assert len(renderer.encode.whole(renderer.render(prompt))) < 6_500
 
 

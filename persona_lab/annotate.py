@@ -1,0 +1,193 @@
+"""The command for human checks: draws sheets for annotators and reads them back as scores.
+
+python -m persona_lab.annotate write answer_scores --run runs/NAME --out sheets
+python -m persona_lab.annotate write easy_test --data data/realpref_sample --out sheets
+python -m persona_lab.annotate write blind_pairs --first ours.jsonl --second theirs.csv --out sheets
+python -m persona_lab.annotate read answer_scores sheets/answer_scores_1.csv
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from persona_lab.benchmarks.realpref import sheets as realpref
+from persona_lab.core.errors import BadInput, ConfigError, PersonaLabError
+from persona_lab.core.experiment import Score, Summary
+from persona_lab.parsing.csv_sheet import CELL_LIMIT, Sheets, write_sheet, write_sheets
+from persona_lab.reporting.tables import results_table
+
+WIDTH = 100
+_EPILOG = """\
+Give annotators the sheets and keep KIND.key.csv from them. A sheet is read with the key that was
+written beside it, or with --key FILE; its file name is the annotator's name. The scores go to
+NAME.scores.csv beside the first sheet. Exit codes: 0 did its part, 1 failed, 2 bad input."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of sheet.
+
+    Attributes:
+        about: what it checks.
+        options: argparse's settings of each option that drawing it takes, by name.
+        draw: called with them. read: called with the filled-in sheets and their key.
+    """
+
+    about: str
+    options: Mapping[str, Mapping[str, Any]]
+    draw: Callable[..., Sheets]
+    read: Callable[[Sequence[Path], Path], Summary]
+
+
+def _path(about: str) -> dict[str, Any]:
+    return {"type": Path, "required": True, "metavar": "PATH", "help": about}
+
+
+def _number(default: int, about: str, least: int = 0) -> dict[str, Any]:
+    def number(text: str) -> int:
+        if (value := int(text)) < least:
+            raise argparse.ArgumentTypeError(f"{value} is less than {least}")
+        return value
+
+    return {"type": number, "default": default, "metavar": "N", "help": f"{about} ({default})"}
+
+
+_SEED = _number(0, "seed of the draw")
+KINDS = {
+    "answer_scores": Kind(
+        "RealPref: two people score open-ended answers of a run on the judge's three dimensions",
+        {
+            "run": _path("folder of a finished run"),
+            "items": _number(100, "answers in all", 1),
+            "shared": _number(20, "answers that both annotators score"),
+            "seed": _SEED,
+        },
+        realpref.draw_answer_scores,
+        realpref.read_answer_scores,
+    ),
+    "easy_test": Kind(
+        "RealPref: people choose an option after the sessions that voice one preference",
+        {
+            "data": _path("a RealPref data folder"),
+            "items": _number(200, "questions in all, half of them of each expression type", 1),
+            "seed": _SEED,
+        },
+        realpref.draw_easy_test,
+        realpref.read_easy_test,
+    ),
+    "blind_pairs": Kind(
+        "RealPref: people compare conversations of two sources, not knowing which is which",
+        {
+            "first": _path(".csv or .jsonl with the fields preference and conversation"),
+            "second": _path("the other source, paired with the first line by line"),
+            "items": _number(100, "pairs", 1),
+            "seed": _SEED,
+        },
+        realpref.draw_blind_pairs,
+        realpref.read_blind_pairs,
+    ),
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command and returns its exit code."""
+    arguments = _parser().parse_args(argv)
+    out = Console(width=WIDTH, highlight=False)
+    try:
+        if arguments.command == "write":
+            _write(arguments, out)
+        else:
+            _read(arguments.kind, arguments.files, arguments.key, out)
+    except PersonaLabError as error:
+        sys.stderr.write(f"{'cannot run' if isinstance(error, BadInput) else 'failed'}: {error}\n")
+        return error.exit_code
+    except OSError as error:
+        sys.stderr.write(f"failed: {error.filename}: {error.strerror}\n")
+        return 1
+    return 0
+
+
+def entry() -> None:
+    """The console script."""
+    sys.exit(main())
+
+
+def _write(arguments: argparse.Namespace, out: Console) -> None:
+    kind = KINDS[arguments.kind]
+    drawn = kind.draw(**{name: getattr(arguments, name) for name in kind.options})
+    *written, key = write_sheets(arguments.out, arguments.kind, drawn)
+    for path, rows in zip(written, drawn.filled_in.values(), strict=True):
+        out.print(f"{path}: {len(rows)} items", markup=False, soft_wrap=True)
+    out.print(f"{key}: the key, not for annotators", markup=False, soft_wrap=True)
+    cells = [c for rows in drawn.filled_in.values() for row in rows for c in row.values()]
+    notes = list(drawn.notes)
+    if long := sum(len(cell) > CELL_LIMIT for cell in cells):
+        notes.append(
+            f"{long} cells are longer than the {CELL_LIMIT:,} characters that common spreadsheet "
+            "programs keep: saving the sheet with one of them would break it."
+        )
+    for note in notes:
+        out.print(note, markup=False)
+
+
+def _read(name: str, files: Sequence[Path], key: Path | None, out: Console) -> None:
+    key = key or files[0].with_name(f"{name}.key.csv")
+    if not key.is_file():
+        raise ConfigError(
+            f"{key}: no such file; give the key written with the sheets as --key FILE"
+        )
+    summary = KINDS[name].read(files, key)
+    title = files[0].stem if len(files) == 1 else name
+    path = files[0].with_name(f"{title}.scores.csv")
+    write_sheet(path, [_cells(score) for score in summary.scores], replace=True)
+    out.print(results_table(summary.estimates, title))
+    for note in summary.notes:
+        out.print(note, markup=False)
+    out.print(f"{len(summary.scores)} scores: {path}", markup=False, soft_wrap=True)
+
+
+def _cells(score: Score) -> dict[str, str]:
+    """The columns of a run's scores.parquet."""
+    return {
+        "case": score.case,
+        "question": score.question,
+        "metric": score.metric,
+        "cluster": score.cluster,
+        "value": "" if score.value is None else f"{score.value:g}",
+        "outcome": score.outcome,
+        "reason": score.reason,
+        **score.facets,
+    }
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m persona_lab.annotate",
+        description="Draws sheets for human annotators and reads them back as scores.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="write|read")
+    write = commands.add_parser("write", help="draw sheets of a kind")
+    kinds = write.add_subparsers(dest="kind", required=True, metavar="|".join(KINDS))
+    for name, kind in KINDS.items():
+        drawing = kinds.add_parser(name, help=kind.about, description=kind.about)
+        for option, settings in kind.options.items():
+            drawing.add_argument(f"--{option}", **settings)
+        drawing.add_argument("--out", **_path("folder that the sheets and their key go to"))
+    read = commands.add_parser("read", help="read filled-in sheets of a kind")
+    read.add_argument("kind", choices=KINDS)
+    read.add_argument("files", nargs="+", type=Path, metavar="FILE", help="filled-in sheets")
+    read.add_argument("--key", type=Path, metavar="FILE", help="their key (KIND.key.csv beside)")
+    return parser
+
+
+if __name__ == "__main__":
+    entry()

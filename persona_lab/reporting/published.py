@@ -1,0 +1,239 @@
+"""Published figures beside a run's own (`data/published/`): read, matched by condition, marked.
+
+A file of published figures is a CSV with one cell of a paper's table a row:
+
+    table,row,column,value,variance,n,judge,facets
+    Table 15,Mem0,Type 1,4.476,,,Claude Sonnet 4,task=open_ended;...;metric=preference_awareness
+
+A figure belongs to an estimate if the estimate has all its facets, `metric` among them. It is
+never shown without its mark: other data or another judge make it a different measurement.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rich.markup import escape
+from rich.table import Table
+
+from persona_lab.core.errors import DataError
+from persona_lab.core.experiment import Estimate
+
+COLUMNS = ("table", "row", "column", "value", "variance", "n", "judge", "facets")
+PAPER_DATA_HASHES: frozenset[str] = frozenset()
+"""Data hashes of the papers' own data; none is known so far."""
+
+_NUMBER = r"-?[0-9]+(\.[0-9]+)?"
+_SPREAD = r"[0-9]+(\.[0-9]+)?"
+_COUNT = r"[1-9][0-9]*"
+_FACET = r"[a-z_]+=[^;=\s]+"
+
+
+@dataclass(frozen=True)
+class PublishedRow:
+    """One number of a paper's table.
+
+    Attributes:
+        table, row, column: where it stands, in the paper's words.
+        printed: the number and its spread with the digits of the paper.
+        variance: what the paper prints behind `±` and calls variance; n: items, where it says.
+        judge: who judged; empty where nobody did.
+        facets: its condition in this project's names, and its `metric`.
+    """
+
+    table: str
+    row: str
+    column: str
+    value: float
+    printed: str
+    variance: float | None = None
+    n: int | None = None
+    judge: str = ""
+    facets: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A published number and an estimate under the same condition."""
+
+    row: PublishedRow
+    estimate: Estimate
+
+
+def load_published(path: Path) -> list[PublishedRow]:
+    """Reads a file of published figures.
+
+    Raises:
+        DataError: no such file, a missing or unknown column, a cell that is not what its column
+            holds, or a cell of a table given twice; it names file, line and field.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise DataError(path, "no such file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(path, f"cannot be read ({error})") from None
+    reader = csv.reader(io.StringIO(text), strict=True)
+    rows: dict[tuple[str, str, str], PublishedRow] = {}
+    try:
+        header = next(reader, [])
+        _check_header(path, header)
+        for cells in reader:
+            if len(cells) != len(header):
+                problem = f"has {len(cells)} cells, not {len(header)}"
+                raise DataError(path, problem, line=reader.line_num)
+            row = _row(path, reader.line_num, dict(zip(header, cells, strict=True)))
+            if (place := (row.table, row.row, row.column)) in rows:
+                problem = f"{', '.join(place)} is given twice"
+                raise DataError(path, problem, line=reader.line_num, field="column")
+            rows[place] = row
+    except csv.Error as error:
+        raise DataError(path, f"is no CSV: {error}", line=reader.line_num) from None
+    return list(rows.values())
+
+
+def _check_header(path: Path, header: Sequence[str]) -> None:
+    for name in COLUMNS:
+        if header.count(name) != 1:
+            problem = "column is missing" if name not in header else "column is given twice"
+            raise DataError(path, f"{problem}; needed: {','.join(COLUMNS)}", line=1, field=name)
+    for name in header:
+        if name not in COLUMNS:
+            raise DataError(path, f"unknown column; known: {','.join(COLUMNS)}", line=1, field=name)
+
+
+def _row(path: Path, line: int, cells: Mapping[str, str]) -> PublishedRow:
+    def checked(name: str, pattern: str, wanted: str, *, needed: bool = False) -> str:
+        cell = cells[name]
+        if (cell or needed) and not re.fullmatch(pattern, cell):
+            raise DataError(path, f"{cell!r} is not {wanted}", line=line, field=name)
+        return cell
+
+    table, row, column = (
+        checked(name, r"\S(.*\S)?", "a name", needed=True) for name in ("table", "row", "column")
+    )
+    value = checked("value", _NUMBER, "a number", needed=True)
+    variance = checked("variance", _SPREAD, "a number of at least 0")
+    n = checked("n", _COUNT, "a whole number of at least 1")
+    return PublishedRow(
+        table=table,
+        row=row,
+        column=column,
+        value=float(value),
+        printed=f"{value} ± {variance}" if variance else value,
+        variance=float(variance) if variance else None,
+        n=int(n) if n else None,
+        judge=checked("judge", r"\S(.*\S)?", "a name"),
+        facets=_facets(path, line, cells["facets"]),
+    )
+
+
+def _facets(path: Path, line: int, cell: str) -> dict[str, str]:
+    parts = cell.split(";")
+    for part in parts:
+        if not re.fullmatch(_FACET, part):
+            problem = f"{part!r} is not key=value; write key=value;key=value"
+            raise DataError(path, problem, line=line, field="facets")
+    facets = dict(part.split("=") for part in parts)
+    if len(facets) < len(parts):
+        raise DataError(path, "a key is given twice", line=line, field="facets")
+    if "metric" not in facets:
+        raise DataError(path, "names no metric: add metric=NAME", line=line, field="facets")
+    return facets
+
+
+def matching(rows: Sequence[PublishedRow], estimates: Sequence[Estimate]) -> list[Pair]:
+    """Pairs of a published row and an estimate that has all its facets, in the rows' order.
+
+    Of a rate's two bases only the headline (`all`) is paired. An estimate may have facets that the
+    row leaves open; then a row has several pairs.
+    """
+    headlines: dict[tuple[tuple[str, str], ...], Estimate] = {}
+    for estimate in estimates:
+        condition = tuple(sorted(_condition(estimate).items()))
+        if estimate.basis == "all" or condition not in headlines:
+            headlines[condition] = estimate
+    return [
+        Pair(row, estimate)
+        for row in rows
+        for estimate in headlines.values()
+        if row.facets.items() <= _condition(estimate).items()
+    ]
+
+
+def _condition(estimate: Estimate) -> dict[str, str]:
+    return {**estimate.facets, "metric": estimate.metric}
+
+
+def mark(row: PublishedRow, judge: str | None, data_hash: str, *, paper_data: bool = False) -> str:
+    """Why a run's number is another measurement than the published one; empty if it is not.
+
+    Args:
+        judge: the run's judge as the paper would name it; None without one.
+        data_hash: of the run's data. paper_data: the caller knows that it is the paper's.
+
+    Returns:
+        `other data`, `other judge`, both joined by ", ", or "".
+    """
+    marks = []
+    if not paper_data and data_hash not in PAPER_DATA_HASHES:
+        marks.append("other data")
+    if row.judge and judge != row.judge:
+        marks.append("other judge")
+    return ", ".join(marks)
+
+
+def published_table(
+    name: str,
+    rows: Sequence[PublishedRow],
+    estimates: Sequence[Estimate],
+    judge: str | None,
+    data_hash: str,
+    *,
+    paper_data: bool = False,
+) -> Table:
+    """The rows of one published table beside this run's values and the mark, in 100 columns.
+
+    Args:
+        name: of the table, such as `Table 15`; rows of others are left out.
+        judge, data_hash, paper_data: as `mark` takes them.
+    """
+    chosen = [row for row in rows if row.table == name]
+    spread = any(row.variance is not None for row in chosen)
+    table = Table(
+        title=escape(f"{name} as published, and this run"),
+        title_justify="left",
+        caption="± what the paper calls variance" if spread else None,
+        caption_justify="left",
+    )
+    table.add_column("", max_width=23, overflow="fold")
+    table.add_column("published", justify="right", max_width=13, overflow="fold")
+    table.add_column("this run", justify="right", max_width=28, overflow="fold")
+    table.add_column("mark", max_width=23, overflow="fold")
+    for heading in dict.fromkeys(row.row for row in chosen):
+        table.add_row(escape(heading), style="bold")
+        for row in (row for row in chosen if row.row == heading):
+            own = [pair.estimate for pair in matching([row], estimates)]
+            why = mark(row, judge, data_hash, paper_data=paper_data) if own else ""
+            table.add_row(f"  {escape(row.column)}", row.printed, escape(_own(own)), why)
+        table.add_section()
+    return table
+
+
+def _own(estimates: Sequence[Estimate]) -> str:
+    """This run's values; where there are several, each below what sets it apart."""
+    names = dict.fromkeys(name for e in estimates for name in e.facets)
+    varying = [n for n in names if len({e.facets.get(n, "") for e in estimates}) > 1]
+    lines = []
+    for e in estimates:
+        if varying:
+            lines.append(", ".join(e.facets.get(n, "") for n in varying).replace("_", " ") + ":")
+        value = "n/a" if e.value is None else f"{e.value:,.3f}"
+        ends = "" if e.low is None or e.high is None else f" [{e.low:,.3f}, {e.high:,.3f}]"
+        lines.append(f"{value}{ends}  n={e.n}")
+    return "\n".join(lines)
