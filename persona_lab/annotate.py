@@ -17,17 +17,21 @@ from typing import Any
 
 from rich.console import Console
 
-from persona_lab.benchmarks.realpref import sheets as realpref
+from persona_lab.benchmarks.realpref.answer_sheets import draw_answer_scores, read_answer_scores
+from persona_lab.benchmarks.realpref.easy_test_sheets import draw_easy_test, read_easy_test
+from persona_lab.benchmarks.realpref.pair_sheets import draw_blind_pairs, read_blind_pairs
 from persona_lab.core.errors import BadInput, ConfigError, PersonaLabError
 from persona_lab.core.experiment import Score, Summary
-from persona_lab.parsing.csv_sheet import CELL_LIMIT, Sheets, write_sheet, write_sheets
+from persona_lab.parsing.csv_sheet import CELL_LIMIT, write_sheet
+from persona_lab.parsing.sheet_key import Sheets, write_sheets
 from persona_lab.reporting.tables import results_table
 
 WIDTH = 100
 _EPILOG = """\
-Give annotators the sheets and keep KIND.key.csv from them. A sheet is read with the key that was
-written beside it, or with --key FILE; its file name is the annotator's name. The scores go to
-NAME.scores.csv beside the first sheet. Exit codes: 0 did its part, 1 failed, 2 bad input."""
+Give annotators the sheets, with rubrics.txt where it is written, and keep KIND.key.csv from them.
+A sheet is read with the key that was written beside it, or with --key FILE; its file name is the
+annotator's name. The scores go to NAME.scores.csv beside the first sheet. Exit codes: 0 did its
+part, 1 failed, 2 bad input."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +73,8 @@ KINDS = {
             "shared": _number(20, "answers that both annotators score"),
             "seed": _SEED,
         },
-        realpref.draw_answer_scores,
-        realpref.read_answer_scores,
+        draw_answer_scores,
+        read_answer_scores,
     ),
     "easy_test": Kind(
         "RealPref: people choose an option after the sessions that voice one preference",
@@ -79,8 +83,8 @@ KINDS = {
             "items": _number(200, "questions in all, half of them of each expression type", 1),
             "seed": _SEED,
         },
-        realpref.draw_easy_test,
-        realpref.read_easy_test,
+        draw_easy_test,
+        read_easy_test,
     ),
     "blind_pairs": Kind(
         "RealPref: people compare conversations of two sources, not knowing which is which",
@@ -90,8 +94,8 @@ KINDS = {
             "items": _number(100, "pairs", 1),
             "seed": _SEED,
         },
-        realpref.draw_blind_pairs,
-        realpref.read_blind_pairs,
+        draw_blind_pairs,
+        read_blind_pairs,
     ),
 }
 
@@ -122,10 +126,12 @@ def entry() -> None:
 def _write(arguments: argparse.Namespace, out: Console) -> None:
     kind = KINDS[arguments.kind]
     drawn = kind.draw(**{name: getattr(arguments, name) for name in kind.options})
-    *written, key = write_sheets(arguments.out, arguments.kind, drawn)
-    for path, rows in zip(written, drawn.filled_in.values(), strict=True):
-        out.print(f"{path}: {len(rows)} items", markup=False, soft_wrap=True)
-    out.print(f"{key}: the key, not for annotators", markup=False, soft_wrap=True)
+    abouts = [f"{len(rows)} items" for rows in drawn.filled_in.values()]
+    abouts += ["for annotators, with their sheet"] * len(drawn.guidelines)
+    abouts.append("the key, not for annotators")
+    written = write_sheets(arguments.out, arguments.kind, drawn)
+    for path, about in zip(written, abouts, strict=True):
+        out.print(f"{path}: {about}", markup=False, soft_wrap=True)
     cells = [c for rows in drawn.filled_in.values() for row in rows for c in row.values()]
     notes = list(drawn.notes)
     if long := sum(len(cell) > CELL_LIMIT for cell in cells):

@@ -74,6 +74,12 @@ def _command(arguments: argparse.Namespace) -> None:
         sys.stdout.write(config_yaml(configured.config))
         return
     setup = set_up(configured)
+    if arguments.check_data:
+        report, findings = setup.experiment.check_data()
+        sys.stdout.write(report + "\n")
+        if findings:
+            raise BadInput(f"{findings} findings in the data")
+        return
     if arguments.dry_run:
         with Store(arguments.runs / "replies", None) as store:
             plans = planned(setup, store)
@@ -99,6 +105,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--list", action="store_true", help="list the recipes")
     add("--print-config", action="store_true", help="print the whole configuration of a recipe")
     add("--dry-run", action="store_true", help="plan only: requests, tokens, what does not fit")
+    add("--check-data", action="store_true", help="hold the data to its paper's rules, and stop")
     add("--root", type=Path, help="folder with recipes/, configs/ and data/")
     add("--runs", type=Path, default=Path("runs"), help="folder of runs and replies (runs)")
     return parser

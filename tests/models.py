@@ -45,12 +45,14 @@ def save_tokenizer(
     plain: tuple[str, ...] = (),
     bos: str | None = None,
     adds_bos: bool = False,
+    rstrip: bool = False,
 ) -> Path:
     """A byte-level tokenizer with a chat template and a few added tokens, saved with a config.
 
     Args:
         special: control tokens; plain: added tokens that are not marked as control tokens.
         bos: start token; adds_bos: whether the tokenizer writes it by itself.
+        rstrip: whether control tokens swallow the space behind them.
     """
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast
@@ -59,7 +61,9 @@ def save_tokenizer(
     backend = Tokenizer(models.BPE(vocab={c: i for i, c in enumerate(alphabet)}, merges=[]))
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     backend.decoder = decoders.ByteLevel()
-    backend.add_special_tokens([AddedToken(t, special=True, normalized=False) for t in special])
+    backend.add_special_tokens(
+        [AddedToken(t, special=True, normalized=False, rstrip=rstrip) for t in special]
+    )
     backend.add_tokens([AddedToken(t, special=False, normalized=False) for t in plain])
     if bos and adds_bos:
         backend.post_processor = processors.TemplateProcessing(

@@ -64,14 +64,26 @@ class Estimate:
     facets: Mapping[str, str] = field(default_factory=dict)
 
 
+Row = dict[str, str | int | float | None]
+
+
+@dataclass(frozen=True)
+class RowsTable:
+    """A table of its own kind, such as the agreement of two judges: rows of one shape."""
+
+    title: str
+    rows: list[Row]
+
+
 @dataclass(frozen=True)
 class Summary:
-    """What an experiment makes of its outcomes."""
+    """What an experiment makes of its outcomes; `tables` come besides estimates and tests."""
 
     scores: list[Score]
     estimates: list[Estimate]
     tests: list[dict[str, Any]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    tables: list[RowsTable] = field(default_factory=list)
 
 
 class ModelSettings(Strict):
@@ -110,6 +122,7 @@ class RunSettings(Strict):
     """The keys that every recipe has; the rest are its experiment's.
 
     Attributes:
+        model: plays `target`; judge and second_judge play the roles of their names.
         seed: enters every reply key.
         date: the day that chat templates see as today.
         limit: only the first cases; shard: `I/N`, only the I-th of N parts (I from 1 to N).
@@ -127,6 +140,7 @@ class RunSettings(Strict):
     max_unparsed: float | None = Field(default=None, ge=0.0, le=1.0)
     model: ModelSettings
     judge: ModelSettings | None = None
+    second_judge: ModelSettings | None = None
 
 
 class Experiment(Protocol):
@@ -151,7 +165,10 @@ class Experiment(Protocol):
     def flow(self, case: Any) -> Flow[list[Score]]:
         """The flow of one case."""
 
-    def inventory(self) -> list[dict[str, str | int]]:
+    def check_data(self) -> tuple[str, int]:
+        """A report on the data's quality, and how many findings it has."""
+
+    def inventory(self) -> list[Row]:
         """What the prompts are made of, a row each, for a plan; may be empty."""
 
     def summarize(self, outcomes: Sequence[Outcome[Any, list[Score]]]) -> Summary:

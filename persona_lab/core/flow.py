@@ -166,18 +166,20 @@ class _Live(Generic[C, T]):
         pairs = zip(self.batch or [], self.replies, strict=True)
         return [request for request, reply in pairs if reply is None]
 
-    def receive(self, key: str, reply: Reply) -> None:
+    def receive(self, key: str, reply: Reply, roles: Collection[str]) -> None:
+        """Takes one model's reply; another model may have been asked the very same."""
         for i, request in enumerate(self.batch or []):
-            if request.key == key:
+            if request.key == key and request.role in roles:
                 self.replies[i] = reply
 
 
 @dataclass
 class _Session(Generic[C, T]):
-    """A loaded model, the cases that wait for it, and the flows that run beside it."""
+    """A loaded model, its roles, the cases that wait for it, and the flows beside it."""
 
     model: Model
     engine: Engine
+    roles: frozenset[str]
     cases: deque[C]
     queue: PrefixQueue = field(default_factory=PrefixQueue)
     waiting: dict[str, list[_Live[C, T]]] = field(default_factory=dict)
@@ -214,7 +216,8 @@ class _Drive(Generic[C, T]):
         blocked, self.blocked[model] = self.blocked[model], []
         blocked.sort(key=lambda pair: pair[0].order)
         self.watch.loading(model)
-        session = _Session[C, T](model, model.open(), deque(case for _, case in blocked))
+        roles = frozenset(r for r in self.roles if self.models[r] is model)
+        session = _Session[C, T](model, model.open(), roles, deque(case for _, case in blocked))
         try:
             self.watch.loaded(model, session.engine)
             while session.cases or session.alive:
@@ -244,8 +247,8 @@ class _Drive(Generic[C, T]):
             shelf.sync()
         for request, reply in answered:
             for live in session.waiting.pop(request.key):
-                live.receive(request.key, reply)
-                if not any(self._served_by(session, r) for r in live.missing()):
+                live.receive(request.key, reply, session.roles)
+                if not any(r.role in session.roles for r in live.missing()):
                     session.alive -= 1
                     yield from self._go_on(live, session)
 
@@ -258,7 +261,7 @@ class _Drive(Generic[C, T]):
                 yield outcome
                 return
             missing = live.missing()
-        here = [r for r in missing if self._served_by(session, r)]
+        here = [r for r in missing if session and r.role in session.roles]
         if session and here:
             session.alive += 1
             for key, request in {r.key: r for r in here}.items():
@@ -271,13 +274,6 @@ class _Drive(Generic[C, T]):
             if later:  # else it waits for a role that another run serves
                 first = min(later, key=lambda r: self.order.index(self.models[r.role]))
                 self.blocked[self.models[first.role]].append((first, live.case))
-
-    def _served_by(self, session: _Session[C, T] | None, request: Request) -> bool:
-        return (
-            session is not None
-            and request.role in self.roles
-            and self.models[request.role] is session.model
-        )
 
     def _step(self, live: _Live[C, T]) -> Outcome[C, T] | None:
         """Sends a complete batch of replies and takes the next batch of requests."""

@@ -48,10 +48,11 @@ class ChatTemplate:
         self.notes: list[str] = []
         self._tokenizer, self.text = self._find(tokenizer, folder)
         self.dated = "strftime_now" in self.text or "date_string" in self.text
-        self._folds_system = False
+        self._folds_system = self._joins = False
         if family.chat:
             self._check_switch()
             self._check_system()
+            self._check_alternation()
         else:
             self.notes.append("a base model: prompts are plain `Role: text` transcripts")
 
@@ -118,14 +119,38 @@ class ChatTemplate:
             self._folds_system = True
             self.notes.append("system messages are folded into the first user turn")
 
+    def _check_alternation(self) -> None:
+        try:
+            self.render([Message("user", "x"), Message("user", "y")], None)
+        except Exception:  # as above
+            self._joins = True
+            self.notes.append("messages of one role in a row are joined to one")
+
     def _folded(self, messages: Sequence[Message]) -> list[Message]:
-        """A system message that the template drops or refuses goes before the first user text."""
-        if not self._folds_system or not messages or messages[0].role != "system":
-            return list(messages)
-        system, rest = messages[0].content, list(messages[1:])
-        if rest and rest[0].role == "user":
-            return [Message("user", f"{system}\n\n{rest[0].content}"), *rest[1:]]
-        return [Message("user", system), *rest]
+        """Messages as this template takes them: none is lost.
+
+        A system message that it drops or refuses goes before the first user text; messages of one
+        role in a row, where it refuses them, become one.
+        """
+        found = list(messages)
+        if self._folds_system and found and found[0].role == "system":
+            system, rest = found[0].content, found[1:]
+            if rest and rest[0].role == "user":
+                found = [Message("user", f"{system}\n\n{rest[0].content}"), *rest[1:]]
+            else:
+                found = [Message("user", system), *rest]
+        return _joined(found) if self._joins else found
+
+
+def _joined(messages: Sequence[Message]) -> list[Message]:
+    joined: list[Message] = []
+    for message in messages:
+        if joined and joined[-1].role == message.role:
+            before = joined.pop().content
+            joined.append(Message(message.role, f"{before}\n\n{message.content}"))
+        else:
+            joined.append(message)
+    return joined
 
 
 def _model_type(folder: Path) -> str:

@@ -8,13 +8,12 @@ semicolons or tabs between cells, blank lines, spaces around a cell, `4.0` for 4
 from __future__ import annotations
 
 import csv
-import hashlib
 import io
 import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
@@ -27,21 +26,6 @@ CELL_LIMIT = 32_767
 _DELIMITERS = ",;\t"
 _FORMULA = re.compile(r"'*[=+\-@]")
 _QUOTED = re.compile(r"'+[=+\-@]")
-
-
-@dataclass(frozen=True)
-class Sheets:
-    """Sheets that are drawn but not written yet.
-
-    Attributes:
-        filled_in: name of a sheet -> its rows, all with the same columns.
-        key: what annotators must not see, a row per item.
-        notes: what the user should know of them.
-    """
-
-    filled_in: Mapping[str, Rows]
-    key: Rows
-    notes: Sequence[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -82,15 +66,6 @@ class SheetRow:
 
     def _refuse(self, column: str, problem: str) -> NoReturn:
         raise self.error(column, problem)
-
-
-@dataclass(frozen=True)
-class Annotated:
-    """One filled-in row, who filled it in, and its row of the key."""
-
-    annotator: str
-    row: SheetRow
-    source: SheetRow
 
 
 def read_sheet(path: Path, columns: Sequence[str], unique: str = "") -> list[SheetRow]:
@@ -157,75 +132,15 @@ def write_sheet(path: Path, rows: Rows, *, replace: bool = False) -> None:
             with path.open("xb") as file:
                 file.write(content)
         except FileExistsError:
-            raise _taken(path) from None
+            raise taken(path) from None
         return
     scratch = path.with_name(f".{path.name}.{os.getpid()}")
     scratch.write_bytes(content)
     scratch.replace(path)
 
 
-def write_sheets(folder: Path, kind: str, sheets: Sheets) -> list[Path]:
-    """Writes sheets and, last, their key `KIND.key.csv`: all of them, or none.
-
-    Raises:
-        ConfigError: one of the files is there already.
-    """
-    files = {folder / f"{name}.csv": rows for name, rows in sheets.filled_in.items()}
-    files[folder / f"{kind}.key.csv"] = sheets.key
-    if taken := next((path for path in files if path.exists()), None):
-        raise _taken(taken)
-    folder.mkdir(parents=True, exist_ok=True)
-    for path, rows in files.items():
-        write_sheet(path, rows)
-    return list(files)
-
-
-def item_name(*parts: str) -> str:
-    """A name that says nothing, and that no spreadsheet program takes for a number."""
-    digest = hashlib.blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=6)
-    return f"item-{digest.hexdigest()}"
-
-
-def read_key(path: Path, columns: Sequence[str]) -> dict[str, SheetRow]:
-    """A key's rows by their item.
-
-    Raises:
-        DataError: as `read_sheet`.
-    """
-    return {row.text("item"): row for row in read_sheet(path, ("item", *columns), "item")}
-
-
-def read_filled_in(
-    files: Sequence[Path], columns: Sequence[str], key: Mapping[str, SheetRow]
-) -> list[Annotated]:
-    """Every row of every sheet; a sheet's file name is its annotator's.
-
-    Raises:
-        ConfigError: two files of one name.
-        DataError: as `read_sheet`; a sheet without items, or an item that the key lacks.
-    """
-    names = [path.stem for path in files]
-    if twice := next((path for path in files if names.count(path.stem) > 1), None):
-        raise ConfigError(f"{twice}: a sheet's name is its annotator's, and another has it too")
-    made = []
-    for path in files:
-        rows = read_sheet(path, ("item", *columns), "item")
-        if not rows:
-            raise DataError(path, "has no items")
-        for row in rows:
-            if row.text("item") not in key:
-                raise row.error("item", "is not in the key: give the one written with this sheet")
-            made.append(Annotated(path.stem, row, key[row.text("item")]))
-    return made
-
-
-def missing_note(key: Mapping[str, SheetRow], rows: Sequence[Annotated]) -> list[str]:
-    """Says how many items of the key no sheet has."""
-    lacking = len(key) - len({read.source.text("item") for read in rows})
-    return [f"{lacking} of {len(key)} items of the key are in none of the sheets."] * bool(lacking)
-
-
-def _taken(path: Path) -> ConfigError:
+def taken(path: Path) -> ConfigError:
+    """Why a file that is there is left as it is."""
     return ConfigError(f"{path}: is there already and may be filled in; name another folder")
 
 

@@ -65,6 +65,7 @@ def write_results(
             "recipe": recipe,
             "estimates": [asdict(estimate) for estimate in summary.estimates],
             "tests": summary.tests,
+            "tables": [asdict(table) for table in summary.tables],
             "notes": summary.notes,
             "usage": usage,
         },

@@ -8,7 +8,7 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from persona_lab.core.experiment import Estimate
+from persona_lab.core.experiment import Estimate, Row
 from persona_lab.core.plan import RolePlan
 from persona_lab.reporting.usage import RoleUsage
 
@@ -117,15 +117,22 @@ def recipes_table(recipes: Mapping[str, str]) -> Table:
     return table
 
 
-def rows_table(rows: Sequence[Mapping[str, str | int]], title: str) -> Table:
-    """Rows of one shape; numbers to the right."""
+def rows_table(rows: Sequence[Row], title: str) -> Table:
+    """Rows of one shape; numbers to the right, what does not exist as n/a."""
     table = Table(title=escape(title), title_justify="left")
     for name, value in rows[0].items():
-        table.add_column(_words(name), justify="right" if isinstance(value, int) else "left")
+        table.add_column(_words(name), justify="left" if isinstance(value, str) else "right")
     for row in rows:
-        shown = (f"{v:,}" if isinstance(v, int) else _words(v) for v in row.values())
-        table.add_row(*shown)
+        table.add_row(*map(_shown, row.values()))
     return table
+
+
+def _shown(value: str | float | None) -> str:
+    if value is None:
+        return "n/a"
+    if isinstance(value, str):
+        return _words(value)
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.3f}"
 
 
 def plan_table(plans: Mapping[str, RolePlan], names: Mapping[str, str]) -> Table:

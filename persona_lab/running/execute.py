@@ -24,7 +24,7 @@ from persona_lab.core.store import Store
 from persona_lab.reporting import run_folder
 from persona_lab.reporting.progress import LiveProgress, Watchers
 from persona_lab.reporting.published import load_published, matching, published_table
-from persona_lab.reporting.tables import results_table, tests_table, usage_table
+from persona_lab.reporting.tables import results_table, rows_table, tests_table, usage_table
 from persona_lab.reporting.usage import Usage
 from persona_lab.running.manifest import adaptations, write_manifest
 from persona_lab.running.setup import (
@@ -129,6 +129,8 @@ def _finish(run: Run, ended: PersonaLabError | None, out: Console) -> None:
         out.print(results_table(summary.estimates, f"{recipe}: {setup.run.model.name}"))
     if summary.tests:
         out.print(tests_table(summary.tests))
+    for extra in summary.tables:
+        out.print(rows_table(extra.rows, extra.title))
     for table in published_beside(setup, summary):
         out.print(table)
     out.print(usage_table(run.usage.roles))

@@ -124,7 +124,11 @@ def set_up(configured: Configured) -> Setup:
         raise ConfigError(
             f"roles={','.join(unknown)}: this recipe's roles are {', '.join(experiment.roles)}"
         )
-    models: dict[str, ModelSettings | None] = {"target": run.model, "judge": run.judge}
+    models: dict[str, ModelSettings | None] = {
+        "target": run.model,
+        "judge": run.judge,
+        "second_judge": run.second_judge,
+    }
     wanted = {role: model for role in experiment.roles if (model := models[role])}
     with timed(seconds, "models"):
         prepared = prepare(wanted, run.engine, run.date)

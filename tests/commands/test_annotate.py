@@ -12,7 +12,7 @@ import pytest
 
 from persona_lab import run
 from persona_lab.annotate import main
-from persona_lab.benchmarks.realpref.prompts import DIMENSIONS
+from persona_lab.benchmarks.realpref.prompts import DIMENSIONS, RUBRICS
 from tests.conftest import ROOT
 
 SAMPLE = str(ROOT / "data" / "realpref_sample")
@@ -53,8 +53,11 @@ def test_answers_of_a_run_are_drawn_and_read_back(capsys: pytest.CaptureFixture[
     assert main([*draw, "--shared", "2"]) == 0
     out = capsys.readouterr().out
     assert "s/answer_scores_1.csv: 5 items" in out
+    assert "s/rubrics.txt: for annotators, with their sheet" in out
     assert "s/answer_scores.key.csv: the key, not for annotators" in out
     assert "2 of 8 answers are in both sheets." in out
+    rubrics = Path("s/rubrics.txt").read_text(encoding="utf-8")
+    assert all(f"{dimension}\n\n{RUBRICS[dimension]}\n" in rubrics for dimension in DIMENSIONS)
     files = ["s/answer_scores_1.csv", "s/answer_scores_2.csv"]
     for path in files:
         fill(path, lambda row: dict.fromkeys(DIMENSIONS, "4,0"))

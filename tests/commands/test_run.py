@@ -294,7 +294,7 @@ import sys, time
 from persona_lab.engines.scripted import ScriptedEngine
 answer = ScriptedEngine.poll
 def slowly(self, timeout):
-    time.sleep(0.02)
+    time.sleep(0.005)
     return answer(self, timeout)
 ScriptedEngine.poll = slowly
 from persona_lab.run import main

@@ -179,6 +179,20 @@ def test_one_batch_for_two_models(tmp_path: Path) -> None:
     assert loads.opened == ["a", "b"]
 
 
+def test_the_same_question_to_two_models_has_two_answers(tmp_path: Path) -> None:
+    def flow(item: Item) -> Flow[str]:
+        same = [ask(item.id, role=role) for role in ("judge", "target")]
+        return "".join(r.text for r in (yield same))
+
+    loads = {
+        name: Loads(lambda r, name=name: Reply(name + r.prompt.tail[0].content)) for name in "ab"
+    }
+    models = {"target": loads["a"].model("a"), "judge": loads["b"].model("b")}
+    with Store(tmp_path, "w") as store:
+        found = [o.result for o in drive(ITEMS, flow, models, store)]
+    assert sorted(str(r) for r in found) == [f"b{i}a{i}" for i in range(5)]
+
+
 def test_only_the_named_roles_are_served(tmp_path: Path) -> None:
     loads = Loads()
     assert run(tmp_path, loads, roles=["target"]) == []

@@ -77,11 +77,8 @@ def test_pieces_give_the_same_ids_as_the_whole(tmp_path: Path) -> None:
 
 
 def test_text_that_does_not_tokenise_in_pieces_is_encoded_whole(tmp_path: Path) -> None:
-    from tokenizers import normalizers
-
-    r = renderer(tmp_path)
-    # A normalizer that looks at the whole text makes pieces differ from it.
-    r.tokenizer.backend_tokenizer.normalizer = normalizers.Prepend("_")
+    # Control tokens that swallow the line end behind them: alone, that line end is a token.
+    r = renderer(tmp_path, rstrip=True)
     request = ask("x", EMPTY.then([Message("user", "a"), Message("assistant", "b")]))
     whole = r.encode.whole(r.render(request.prompt))
     assert [r.ids(request) for _ in range(20)] == [whole] * 20
@@ -155,6 +152,23 @@ def test_a_system_message_is_never_lost(tmp_path: Path, template: str) -> None:
     prompt = Prompt(EMPTY, (Message("system", "SYSMARK"), Message("user", "hi")))
     assert "<|im_start|>user\nSYSMARK\n\nhi<|im_end|>" in r.render(prompt)
     assert r.notes == ["system messages are folded into the first user turn"]
+
+
+STRICT = (
+    "{% for m in messages %}{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}"
+    "{{ raise_exception('roles must alternate') }}{% endif %}{% endfor %}" + CHATML
+)
+
+
+def test_messages_of_one_role_are_joined_where_they_must_alternate(tmp_path: Path) -> None:
+    r = renderer(tmp_path, STRICT)
+    prompt = ask("and now?", EMPTY.then([Message("user", "a transcript")])).prompt
+    assert "<|im_start|>user\na transcript\n\nand now?<|im_end|>" in r.render(prompt)
+    assert r.notes == [
+        "system messages are folded into the first user turn",
+        "messages of one role in a row are joined to one",
+    ]
+    assert renderer(tmp_path, CHATML).render(prompt).count("<|im_start|>user") == 2
 
 
 @pytest.mark.parametrize("family", SWITCHED)

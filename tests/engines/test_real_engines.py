@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from persona_lab.benchmarks.realpref.prompts import JUDGE_SCHEMA, judge_prompt
 from persona_lab.core.errors import EngineError
@@ -17,6 +18,7 @@ from persona_lab.core.prompt import EMPTY, Message, Prompt, Reply, Request, Samp
 from persona_lab.core.store import Store
 from persona_lab.engines.choose import prepare
 from persona_lab.parsing.score import parse_score
+from persona_lab.running.execute import execute
 from persona_lab.running.setup import configure, set_up
 from tests.conftest import ROOT
 from tests.models import ask, packaged_settings
@@ -230,3 +232,40 @@ def test_a_history_is_computed_once(engine: Any, tmp_path: Path) -> None:
     unique = sum(r.counts.unique for r in replies)
     assert computed <= 1.02 * unique
     assert computed < 0.6 * sum(r.counts.prompt for r in replies)
+
+
+ROWS = {
+    "realpref_rq1": {"multiple_choice", "true_or_false", "open_ended"},
+    "realpref_rq2": {
+        "direct_statement", "contextualized_mention", "stylistic_expression", "experience_feedback",
+    },
+    "realpref_rq3": {"simple", "normal", "long", "very_long", "extended"},
+    "realpref_rq4": {"extended", "extreme", "zero_shot", "reminder", "few_shot_cot"},
+    "realpref_rq5": {"original", "generalized", "zero_shot", "reminder"},
+}  # fmt: skip
+"""Recipe -> the conditions that its table compares (Figures 4 to 8)."""
+
+
+@pytest.mark.parametrize("recipe", ROWS)
+def test_the_papers_questions_run_in_their_cpu_form(
+    recipe: str, engine: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("mistral_common")
+    setup = set_up(configure(ROOT, [f"recipe={recipe}", "form=cpu"]))
+    real = setup.prepared["target"]
+    prepared = replace(real, model=Model(real.model.name, real.model.identity, shared(engine)))
+    setup = replace(setup, prepared=dict.fromkeys(setup.prepared, prepared))
+    execute(setup, tmp_path, Console(width=100))
+    [path] = tmp_path.glob("*/results.json")
+    found = json.loads(path.read_text())
+    assert found["status"] == "complete"
+    seen = {value for e in found["estimates"] for value in e["facets"].values()}
+    assert ROWS[recipe] <= seen
+    metrics = {e["metric"] for e in found["estimates"]}
+    assert {"preference_awareness", "preference_alignment", "answer_quality"} <= metrics
+    usage = found["usage"].values()
+    computed = sum(u["computed_prompt_tokens"] for u in usage)
+    assert computed <= 1.02 * sum(u["unique_prompt_tokens"] for u in usage)
+    shown = capsys.readouterr().out
+    for name in ROWS[recipe]:
+        assert name.replace("_", " ") in shown

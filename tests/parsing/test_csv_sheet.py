@@ -12,15 +12,9 @@ from hypothesis import strategies as st
 from persona_lab.core.errors import ConfigError, DataError
 from persona_lab.parsing.csv_sheet import (
     SheetRow,
-    Sheets,
-    item_name,
-    missing_note,
-    read_filled_in,
     read_items,
-    read_key,
     read_sheet,
     write_sheet,
-    write_sheets,
 )
 
 
@@ -170,16 +164,6 @@ def test_a_sheet_is_not_overwritten(path: Path) -> None:
     assert [p.name for p in path.parent.iterdir()] == ["sheet.csv"]
 
 
-def test_all_sheets_are_written_or_none(tmp_path: Path) -> None:
-    sheets = Sheets({"one": [{"item": "a"}], "two": [{"item": "b"}]}, [{"item": "a"}])
-    (tmp_path / "kind.key.csv").write_text("item\n")
-    with pytest.raises(ConfigError, match=r"kind\.key\.csv: is there already"):
-        write_sheets(tmp_path, "kind", sheets)
-    assert [p.name for p in tmp_path.iterdir()] == ["kind.key.csv"]
-    written = write_sheets(tmp_path / "new" / "folder", "kind", sheets)
-    assert [p.name for p in written] == ["one.csv", "two.csv", "kind.key.csv"]
-
-
 def test_items_come_from_csv_or_json_lines(tmp_path: Path) -> None:
     long = "x" * 200_000  # csv's own limit is 131,072 characters a cell
     items = [{"Preference": "tea", "Conversation": f"{long}\u2028y", "n": 1}]
@@ -209,36 +193,3 @@ def test_a_broken_item_is_refused(tmp_path: Path, name: str, content: str, messa
     (tmp_path / name).write_text(content)
     with pytest.raises(DataError, match=message):
         read_items(tmp_path / name, ["a"])
-
-
-def test_sheets_meet_their_key(tmp_path: Path) -> None:
-    write_sheet(tmp_path / "k.csv", [{"item": n, "right": n.upper()} for n in "abc"])
-    write_sheet(tmp_path / "ann.csv", [{"item": "b", "answer": "x"}])
-    write_sheet(tmp_path / "ben.csv", [{"item": n, "answer": n} for n in "ab"])
-    key = read_key(tmp_path / "k.csv", ["right"])
-    found = read_filled_in([tmp_path / "ann.csv", tmp_path / "ben.csv"], ["answer"], key)
-    assert [(r.annotator, r.row.text("answer"), r.source.text("right")) for r in found] == [
-        ("ann", "x", "B"), ("ben", "a", "A"), ("ben", "b", "B")
-    ]  # fmt: skip
-    assert missing_note(key, found) == ["1 of 3 items of the key are in none of the sheets."]
-
-
-def test_a_sheet_that_does_not_fit_the_key_is_refused(tmp_path: Path) -> None:
-    write_sheet(tmp_path / "k.csv", [{"item": "a"}])
-    key = read_key(tmp_path / "k.csv", [])
-    stray, none = tmp_path / "stray.csv", tmp_path / "none.csv"
-    write_sheet(stray, [{"item": "a"}, {"item": "z"}])
-    none.write_text("item\n")
-    with pytest.raises(DataError, match=r"stray\.csv:3: item: is not in the key"):
-        read_filled_in([stray], [], key)
-    with pytest.raises(DataError, match=r"none\.csv: has no items"):
-        read_filled_in([none], [], key)
-    with pytest.raises(ConfigError, match="another has it too"):
-        read_filled_in([stray, tmp_path / "again" / "stray.csv"], [], key)
-
-
-def test_item_names_differ_and_are_no_numbers() -> None:
-    names = [item_name("a", "b"), item_name("ab"), item_name("a", "c"), item_name("b", "a")]
-    assert len(set(names)) == 4
-    assert item_name("a", "b") == names[0]
-    assert all(name.startswith("item-") for name in names)

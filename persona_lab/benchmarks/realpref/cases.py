@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import get_args
 
 from persona_lab.benchmarks.realpref.records import LABELS, Asked, Expression, User
-from persona_lab.benchmarks.realpref.settings import Benchmark, RealPrefSettings
+from persona_lab.benchmarks.realpref.settings import DATA_TESTS, Benchmark, RealPrefSettings
 from persona_lab.benchmarks.realpref.tasks import (
     MethodName,
     Question,
@@ -15,6 +15,7 @@ from persona_lab.benchmarks.realpref.tasks import (
     option_order,
     questions,
 )
+from persona_lab.core.experiment import stable_digest
 
 
 @dataclass(frozen=True)
@@ -28,12 +29,13 @@ class RealPrefCase:
     method: MethodName
     task: Task
     options: str = LABELS
+    repeat: int = 0
 
     @property
     def id(self) -> str:
-        """`00001-p01/experience_feedback/simple/zero_shot/open_ended`."""
+        """`00001-p01/experience_feedback/simple/zero_shot/open_ended`, and `/2` for a repeat."""
         parts = (self.asked.id, self.expression, self.context, self.method, self.task)
-        return "/".join(parts)
+        return "/".join(parts) + (f"/{self.repeat}" if self.repeat else "")
 
     @property
     def questions(self) -> list[Question]:
@@ -53,6 +55,8 @@ class RealPrefCase:
             "topic": self.asked.topic,
             "user": self.user.id,
             "options": self.options if self.task == "multiple_choice" else "",
+            "check": self.context if self.context in DATA_TESTS else "",
+            "repeat": str(self.repeat),
         }
 
 
@@ -70,14 +74,23 @@ def all_cases(users: Sequence[User], settings: RealPrefSettings) -> list[RealPre
             method,
             task,
             option_order(asked.id, shuffled=settings.shuffle_options),
+            repeat,
         )
         for user in users
         for expression in settings.expression
-        for context in settings.context.lengths
+        for context in settings.context.names
         for asked in chosen(user, settings.benchmark)
         for method in methods
         for task in settings.task
+        for repeat in range(settings.repeats)
     ]
+
+
+def share_of(users: Sequence[User], share: float) -> list[User]:
+    """A share of the users, at least one, by a stable digest of their ids."""
+    number = max(1, round(share * len(users)))
+    kept = sorted(users, key=lambda user: stable_digest(user.id))[:number]
+    return [user for user in users if user in kept]
 
 
 def chosen(user: User, benchmark: Benchmark) -> list[Asked]:

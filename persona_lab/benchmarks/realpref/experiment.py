@@ -1,27 +1,18 @@
-"""The experiment of section 5: its flow, and the estimates of its tables."""
+"""The experiment of section 5: which roles it asks what, and what it reports."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from functools import cache
+from collections.abc import Sequence
 from pathlib import Path
 
-from persona_lab.benchmarks.realpref.cases import RealPrefCase, all_cases
-from persona_lab.benchmarks.realpref.filler import Filler, load_filler
-from persona_lab.benchmarks.realpref.history import Built, Histories, transcript
+from persona_lab.benchmarks.realpref.cases import RealPrefCase, all_cases, share_of
+from persona_lab.benchmarks.realpref.context import CaseHistories
+from persona_lab.benchmarks.realpref.data_checks import check_users, report
+from persona_lab.benchmarks.realpref.judge_check import agreement_tables, as_second
 from persona_lab.benchmarks.realpref.prompts import DIMENSIONS, JUDGE_SCHEMA, judge_prompt
-from persona_lab.benchmarks.realpref.records import (
-    Expression,
-    User,
-    check_voiced,
-    data_digest,
-    load_users,
-)
+from persona_lab.benchmarks.realpref.records import User, check_voiced, data_digest, load_users
 from persona_lab.benchmarks.realpref.scoring import (
-    ANSWER_CUT,
     EXAMPLE_VERDICT,
-    METRICS,
     Row,
     answer_problem,
     classification_score,
@@ -30,15 +21,14 @@ from persona_lab.benchmarks.realpref.scoring import (
 )
 from persona_lab.benchmarks.realpref.settings import RealPrefSettings
 from persona_lab.benchmarks.realpref.significance import significance
+from persona_lab.benchmarks.realpref.summary import all_estimates, notes, repeats_tables
 from persona_lab.benchmarks.realpref.tasks import EXAMPLE_ANSWER, Question, with_method
-from persona_lab.benchmarks.realpref.token_report import token_report
 from persona_lab.core.errors import ConfigError
 from persona_lab.core.experiment import ModelSettings, RunSettings, Score, Summary, resolve_data
+from persona_lab.core.experiment import Row as TableRow
 from persona_lab.core.flow import Flow, Outcome
-from persona_lab.core.prompt import History, Prompt, Request, Sampling
+from persona_lab.core.prompt import Prompt, Request, Sampling
 from persona_lab.core.recipe import Strict
-from persona_lab.engines.counting import token_counter
-from persona_lab.metrics.estimate import estimates
 
 
 class RealPref:
@@ -50,7 +40,7 @@ class RealPref:
         root: the folder that data paths start from.
 
     Raises:
-        ConfigError: an unknown user, or no judge for open-ended questions.
+        ConfigError: an unknown user, no judge for open-ended questions, repeats without sampling.
         DataError: a data file that breaks its shape.
     """
 
@@ -58,25 +48,28 @@ class RealPref:
     published = "realpref.csv"
 
     def __init__(self, settings: RealPrefSettings, run: RunSettings, root: Path) -> None:
-        self.settings, self.run = settings, run
+        self.settings, self.run, self.root = settings, run, root
         folder = resolve_data(settings.benchmark.path, root)
-        self.users = _chosen(load_users(folder), settings.benchmark.users)
+        users = _chosen(load_users(folder), settings.benchmark.users)
+        self.users = share_of(users, settings.benchmark.share)
         check_voiced(folder, self.users, settings.expression)
-        self._filler, self._histories = _prepared(settings, root)
-        digest = self._filler.digest if self._filler else ""
-        self.data_hash = data_digest(folder) + (f"+filler-{digest}" if digest else "")
-        judged = "open_ended" in settings.task
-        if judged and run.judge is None:
-            raise ConfigError("open-ended questions need a judge: add judge=NAME of configs/model")
-        self.roles = ("target", "judge") if judged else ("target",)
-        self._built: Callable[[str, Expression, str], Built] = cache(self._build)
+        self.histories = CaseHistories(self.users, settings, root)
+        filler = self.histories.filler
+        self.data_hash = data_digest(folder) + (f"+filler-{filler.digest}" if filler else "")
+        self.judges = _judges(settings, run)
+        self.roles = ("target", *self.judges)
+        if settings.repeats > 1 and run.model.temperature == 0:
+            raise ConfigError(
+                f"repeats={settings.repeats}: at temperature 0 every repeat is the same answer; "
+                "set model.temperature"
+            )
 
     def cases(self) -> list[RealPrefCase]:
-        """All cases, users first and tasks last."""
+        """All cases, users first and repeats last."""
         return all_cases(self.users, self.settings)
 
     def flow(self, case: RealPrefCase) -> Flow[list[Score]]:
-        """Asks the question or questions of a case, and the judge about an open-ended answer."""
+        """Asks the question or questions of a case, and each judge about an open-ended answer."""
         asked = case.questions
         replies = yield [self._request(case, question) for question in asked]
         if case.task != "open_ended":
@@ -89,48 +82,38 @@ class RealPref:
             return unscored(row, case.task, *problem)
         query = case.asked.query
         verdicts = yield [
-            self._judgement(judge_prompt(d, query.preference, query.query, answer.text))
+            self._judgement(
+                role, judge_prompt(d, query.preference, query.query, answer.text), case.repeat
+            )
+            for role in self.judges
             for d in DIMENSIONS
         ]
-        return open_scores(row, answer, verdicts)
+        own, *second = (verdicts[i : i + 3] for i in range(0, len(verdicts), 3))
+        scores = open_scores(row, answer, own)
+        return scores + [s for v in second for s in as_second(open_scores(row, answer, v))]
 
-    def inventory(self) -> list[dict[str, str | int]]:
-        """The histories of a run, in tokens of the budget's tokenizer (Table 2)."""
-        wanted = dict.fromkeys((c.user.id, c.expression, c.context) for c in self.cases())
-        rows: list[dict[str, str | int]] = []
-        for user, expression, context in wanted:
-            built = self._built(user, expression, context)
-            parts = (built.personal_tokens, built.interval_tokens, built.tail_tokens)
-            named = dict(zip(("personal", "interval", "tail"), parts, strict=True))
-            rows.append(
-                {"user": user, "expression": expression, "context": context}
-                | named
-                | {"total": sum(parts), "messages": built.history.length}
-            )
-        return rows
+    def inventory(self) -> list[TableRow]:
+        """The histories of a run."""
+        return self.histories.inventory(self.cases())
+
+    def check_data(self) -> tuple[str, int]:
+        """The paper's quality rules, held to by program (Appendices E, F.1 and G.2)."""
+        return report(self.users), len(check_users(self.users))
 
     def summarize(self, outcomes: Sequence[Outcome[RealPrefCase, list[Score]]]) -> Summary:
-        """Accuracy, the three dimensions with their mean, and tokens, by condition; tests."""
+        """Estimates, tests and tables of the paper, as far as the recipe asks for them."""
         scores = [score for outcome in outcomes for score in self._scores(outcome)]
-        by = ("preference", "task", "method", "context", "expression")
-        made = estimates(scores, METRICS, by, unit="user", seed=self.run.seed)
-        made += token_report(outcomes, by, self.run.seed)
-        tests = significance(scores, self.run.seed)
-        return Summary(scores, made, tests, self._notes(scores))
-
-    def _notes(self, scores: Sequence[Score]) -> list[str]:
-        """What must stand below the numbers."""
-        notes = [self._filler.note] if self._filler and self._filler.note else []
-        if (scale := self.settings.context.scale) != 1.0:
-            notes.append(f"Contexts are scaled to {scale:.1%} of Table 2's lengths.")
-        judged = [s for s in scores if s.metric == "overall"]
-        if cut := sum(s.reason == ANSWER_CUT for s in judged):
-            budget = self.settings.max_tokens.open_ended
-            notes.append(
-                f"{cut} of {len(judged)} open-ended answers reached max_tokens ({budget}) and were "
-                "judged as far as they go."
-            )
-        return notes
+        human = self.settings.human_scores
+        tables = repeats_tables(scores, self.settings.repeats)
+        tables += agreement_tables(scores, resolve_data(human, self.root) if human else None)
+        filler = self.histories.filler
+        return Summary(
+            scores,
+            all_estimates(scores, outcomes, self.run.seed),
+            significance(scores, self.run.seed),
+            notes(scores, self.settings, filler.note if filler else ""),
+            tables,
+        )
 
     def _scores(self, outcome: Outcome[RealPrefCase, list[Score]]) -> list[Score]:
         if outcome.result is not None:
@@ -148,21 +131,22 @@ class RealPref:
         budget = getattr(self.settings.max_tokens, case.task)
         return Request(
             role="target",
-            prompt=Prompt.ask(text, self._history(case)),
+            prompt=Prompt.ask(text, self.histories.of(case).history),
             sampling=_sampling(self.run.model, budget),
             example=question.example or f"{EXAMPLE_ANSWER} ({case.id})",
+            sample=case.repeat,
             seed=self.run.seed,
         )
 
-    def _judgement(self, text: str) -> Request:
-        judge = self.run.judge
-        assert judge is not None, "checked when the experiment was made"
+    def _judgement(self, role: str, text: str, repeat: int) -> Request:
+        judge = self.judges[role]
         return Request(
-            role="judge",
+            role=role,
             prompt=Prompt.ask(text),
             sampling=_sampling(judge, self.settings.max_tokens.judge),
             example=EXAMPLE_VERDICT,
             schema=JUDGE_SCHEMA,
+            sample=repeat if judge.temperature > 0 else 0,
             seed=self.run.seed,
         )
 
@@ -170,27 +154,15 @@ class RealPref:
         name = case.asked.id + (f"-{question.form}" if question.form else "")
         return Row(case.id, name, case.user.id, case.facets)
 
-    def _history(self, case: RealPrefCase) -> History:
-        return self._built(case.user.id, case.expression, case.context).history
 
-    def _build(self, user_id: str, expression: Expression, context: str) -> Built:
-        user = next(user for user in self.users if user.id == user_id)
-        built = self._histories.build(user, expression, self.settings.context.lengths[context])
-        if self.settings.history_format == "transcript":
-            return replace(built, history=transcript(built.history))
-        return built
-
-
-def _prepared(settings: RealPrefSettings, root: Path) -> tuple[Filler | None, Histories]:
-    """Filler, if a context needs any, and what builds histories."""
-    context = settings.context
-    needed = any(
-        length.interval_tokens or length.tail_tokens for length in context.lengths.values()
-    )
-    if not needed:
-        return None, Histories(None, None, context.seed)
-    filler = load_filler(context.filler, context.filler_digest, root)
-    return filler, Histories(filler, token_counter(context.tokenizer), context.seed)
+def _judges(settings: RealPrefSettings, run: RunSettings) -> dict[str, ModelSettings]:
+    """The judges of open-ended answers by role; none where no question is open-ended."""
+    if "open_ended" not in settings.task:
+        return {}
+    if run.judge is None:
+        raise ConfigError("open-ended questions need a judge: add judge=NAME of configs/model")
+    judges = {"judge": run.judge}
+    return judges | ({"second_judge": run.second_judge} if run.second_judge else {})
 
 
 def _sampling(model: ModelSettings, max_tokens: int) -> Sampling:

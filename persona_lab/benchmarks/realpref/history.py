@@ -40,6 +40,10 @@ class Built:
     tail_tokens: int
 
 
+NO_HISTORY = Built(EMPTY, 0, 0, 0)
+"""Blind Test (Appendix G.2)."""
+
+
 class Histories:
     """Builds the histories of a run; filler and token counts are shared by all users.
 
@@ -64,13 +68,13 @@ class Histories:
         stream = iter(order.tolist())
         between = self._take(stream, length.interval_tokens)
         gaps = np.random.default_rng(stable_digest(f"{name}/gaps"))
-        placed = gaps.integers(0, max(len(own) - 1, 1), size=len(between)).tolist()
+        after: dict[int, list[Turn]] = {}
+        for turns in between:
+            gap = int(gaps.integers(0, max(len(own) - 1, 1)))
+            after.setdefault(gap, []).extend(turns)
         history = EMPTY
         for number, session in enumerate(own):
-            history = history.then(messages(session.turns))
-            for gap, turns in zip(placed, between, strict=True):
-                if gap == number:
-                    history = history.then(messages(turns))
+            history = history.then(messages([*session.turns, *after.get(number, [])]))
         behind = self._take(stream, length.tail_tokens)
         for turns in behind:
             history = history.then(messages(turns))
@@ -80,6 +84,11 @@ class Histories:
             self._tokens([turn for turns in between for turn in turns]),
             self._tokens([turn for turns in behind for turn in turns]),
         )
+
+    def evidence(self, user: User, preference: str, expression: Expression) -> Built:
+        """The sessions that voice one preference, and nothing else (Easy Test, Appendix G.2)."""
+        turns = [t for session in user.expressions[preference][expression] for t in session.turns]
+        return Built(EMPTY.then(messages(turns)), self._tokens(turns), 0, 0)
 
     def _take(self, stream: Iterator[int], budget: int) -> list[tuple[Turn, ...]]:
         """Whole turns until their tokens reach the budget; the last session may be begun only."""

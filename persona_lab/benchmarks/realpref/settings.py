@@ -14,6 +14,8 @@ from persona_lab.core.recipe import Strict
 Kind = Literal["original", "generalized"]
 CONTEXTS = ("simple", "normal", "long", "very_long", "extended", "extreme")
 """Table 2."""
+DATA_TESTS = ("easy_test", "blind_test")
+"""Appendix G.2."""
 
 
 def _one_or_more(value: Any) -> Any:
@@ -27,12 +29,14 @@ class Benchmark(Strict):
         path: a data folder in the published shape; users: only these ids (None: all).
         preferences: originals, whose expressions the history holds, generalized ones, or both.
         queries: at most so many of each kind and user (None: all).
+        share: of the users, chosen by a stable digest of their ids (Appendix H.4: 0.3).
     """
 
     path: str
     users: list[str] | None = None
     preferences: Annotated[list[Kind], BeforeValidator(_one_or_more), Field(min_length=1)]
     queries: int | None = Field(default=None, ge=1)
+    share: float = Field(default=1.0, gt=0.0, le=1.0)
 
 
 class ContextSettings(Strict):
@@ -42,8 +46,15 @@ class ContextSettings(Strict):
     tail_tokens: int = Field(ge=0)
 
 
+class DataTest(Strict):
+    """A test of the data instead of a context (Appendix G.2); it has no settings."""
+
+
 class Contexts(Strict):
     """The contexts to compare, and how their histories are made.
+
+    Besides Table 2's there are the two tests of the data: `easy_test` shows the sessions that
+    voice the one preference asked about, `blind_test` shows no history at all.
 
     Attributes:
         tokenizer: counts the budgets, the same for every model (`tekken`, or a folder).
@@ -64,10 +75,18 @@ class Contexts(Strict):
     very_long: ContextSettings | None = None
     extended: ContextSettings | None = None
     extreme: ContextSettings | None = None
+    easy_test: DataTest | None = None
+    blind_test: DataTest | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """All that was chosen."""
+        tests = [name for name in DATA_TESTS if getattr(self, name) is not None]
+        return [*self.lengths, *tests]
 
     @property
     def lengths(self) -> dict[str, Length]:
-        """The chosen contexts, shortest first."""
+        """The chosen contexts of Table 2, shortest first."""
         chosen = {name: getattr(self, name) for name in CONTEXTS}
         return {
             name: Length(
@@ -105,6 +124,8 @@ class RealPrefSettings(Strict):
     Attributes:
         history_format: chat messages, or one message with the transcript.
         shuffle_options: multiple-choice options in an order that follows from the item's id.
+        repeats: how often everything is asked (Appendix H.4); needs sampling.
+        human_scores: a CSV of human scores to hold the judge to (Appendix G.3).
     """
 
     benchmark: Benchmark
@@ -115,11 +136,15 @@ class RealPrefSettings(Strict):
     max_tokens: MaxTokens
     history_format: Literal["chat", "transcript"] = "chat"
     shuffle_options: bool = False
+    repeats: int = Field(default=1, ge=1)
+    human_scores: str | None = None
 
     @model_validator(mode="after")
     def _coherent(self) -> RealPrefSettings:
-        if not self.context.lengths:
-            raise ValueError(f"choose a context: {', '.join(CONTEXTS)}")
+        if not self.context.names:
+            raise ValueError(f"choose a context: {', '.join((*CONTEXTS, *DATA_TESTS))}")
+        if self.context.easy_test is not None and self.benchmark.preferences != ["original"]:
+            raise ValueError("easy_test is for original preferences: no session voices others")
         if self.method.few_shot_cot is not None and self.task != ["open_ended"]:
             raise ValueError("few_shot_cot is for open-ended questions only (section 5.1)")
         return self

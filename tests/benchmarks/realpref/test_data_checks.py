@@ -1,4 +1,4 @@
-"""Every rule with data that passes and data that breaks it; the baselines against hand counts."""
+"""Every rule with data that passes and data that breaks it."""
 
 from __future__ import annotations
 
@@ -8,19 +8,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from persona_lab.benchmarks.realpref.data_checks import (
     Finding,
     check_users,
-    content_words,
-    longest_option_baseline,
-    odd_one_out_baseline,
     report,
-    stated_preference,
-    stem,
-    words,
 )
 from persona_lab.benchmarks.realpref.records import (
     Asked,
@@ -32,10 +24,11 @@ from persona_lab.benchmarks.realpref.records import (
     User,
     load_users,
 )
+from persona_lab.benchmarks.realpref.wording import stated_preference
+from tests.benchmarks.realpref.test_wording import STATING
 from tests.conftest import ROOT
 
 SAMPLE = ROOT / "data" / "realpref_sample"
-PAPER = ROOT.parent / "shared" / "seeds" / "realpref.txt"
 LIKING = "Prefers rowing at dawn over swimming, because cold air clears his head."
 ASK = "What sport should I try next spring?"
 OPTIONS = {
@@ -133,52 +126,6 @@ def test_a_query_that_names_its_preference_is_found() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "family",
-    [
-        "plan plans planned planning",
-        "plane planes",
-        "take takes taking",
-        "dance dances danced dancing",
-        "try tries tried trying",
-        "movie movies",
-        "family families",
-        "dish dishes",
-        "glass glasses",
-        "stay stays stayed staying",
-        "use uses used using",
-        "hike hikes hiked hiking",
-        "agree agrees agreeing",
-        "lie lying",
-        "ring rings ringing",
-        "quiet quietly",
-        "complete completely",
-    ],
-)
-def test_forms_of_a_word_share_a_stem(family: str) -> None:
-    assert len({stem(word) for word in family.split()}) == 1
-
-
-@pytest.mark.parametrize(
-    "pair", ["plan plane", "car care", "win wine", "bus use", "evening event", "red read", "bed be"]
-)
-def test_different_words_do_not(pair: str) -> None:
-    first, second = pair.split()
-    assert stem(first) != stem(second)
-
-
-@given(st.text("abdeginosty's", max_size=12))
-def test_a_stem_is_never_longer_than_its_word(word: str) -> None:
-    # At most an e is regained where -ed or -ing went.
-    assert len(stem(word)) <= len(word)
-
-
-def test_content_words() -> None:
-    text = "I don’t want my cousin's TWO planes; what would you prefer, or can't you?"
-    assert content_words(text) == {"cousin": "cousin", "two": "two", "plane": "planes"}
-    assert words("Don’t re-use it") == ["don't", "re", "use", "it"]
-
-
 # option_lengths
 
 
@@ -268,32 +215,8 @@ def test_a_word_of_capitals_keeps_its_first() -> None:
 # explicit_words
 
 
-@pytest.mark.parametrize(
-    "message",
-    [
-        "I like tea.",
-        "Well, I really LOVE it here",
-        "I’ve always hated gyms",
-        "I don't like the idea of a gym",
-        "We both enjoy it",
-        "I, honestly, love it",
-        "I'd hate a gym",
-        "I would never like that",
-        "I'd always loved it",
-        "I've come to love the noise",
-        "So that is what I liked",
-        "I tried the lanes twice and hated it",
-        "Back from the river. Loved it!",
-        "Love the cold.",
-        "I'd prefer a boat",
-        "My preferences are plain",
-        "She knows that I disliked it",
-        "My favourite oar",
-        "the crew's favorite bend",
-    ],
-)
-def test_messages_that_state_a_preference(message: str) -> None:
-    assert stated_preference(message)
+@pytest.mark.parametrize("message", STATING)
+def test_a_user_who_states_a_preference_is_found(message: str) -> None:
     for expression, days in (
         ("stylistic_expression", ["2021/03/01"]),
         ("experience_feedback", ["2020/05/01", "2020/07/01"]),
@@ -302,27 +225,6 @@ def test_messages_that_state_a_preference(message: str) -> None:
         problems = found(user(voiced={expression: sessions}))
         assert [rule for rule, _ in problems] == ["explicit_words"] * len(days)
         assert "the user states a preference in session 1, round 2: " in problems[0][1]
-
-
-@pytest.mark.parametrize(
-    "message",
-    [
-        "I like the idea of mixing things up.",
-        "Love the idea! I liked your idea, too.",
-        "It went like a train; I feel like a new man, like we all do.",
-        "Like a shop, isn't it? I look like my father.",
-        "I'd like some tips, and I would love to hear more.",
-        "Do you think I'd like it? Would I enjoy it? I'll see if I like it.",
-        "What would you like to know? Most people like pools.",
-        "I was, like, gone. I just, like, ran.",
-        "Unlikely. I am likely to go, I likewise.",
-        "I can stop whenever I like.",
-        "I'd rather row than count tiles.",
-        "My sister went and loved it.",
-    ],
-)
-def test_messages_that_state_none(message: str) -> None:
-    assert stated_preference(message) is None
 
 
 def test_only_implicit_types_are_held_to_the_words() -> None:
@@ -411,13 +313,6 @@ def test_life_events_out_of_order() -> None:
 # the paper's own examples, where its text lies beside the project
 
 
-@pytest.fixture(scope="module")
-def paper() -> str:
-    if not PAPER.is_file():
-        pytest.skip("the paper's text is not beside the project")
-    return PAPER.read_text(encoding="utf-8")
-
-
 @pytest.mark.parametrize(("number", "problems"), [(1, 2), (2, 0)])
 def test_the_papers_statements(paper: str, number: int, problems: int) -> None:
     # The two forms of the first leave out the last sentence of their query.
@@ -431,60 +326,6 @@ def test_the_papers_statements(paper: str, number: int, problems: int) -> None:
         said = whole[form][whole[form].index(" Do you think ") :]
         whole[form] = example.query + said
     assert "statements" not in [rule for rule, _ in found(user(Query.model_validate(whole)))]
-
-
-@pytest.mark.parametrize(
-    ("name", "states"),
-    [("Contextualized Mention", True), ("Stylistic Expression", False),
-     ("Experience Feedback", False)],
-)  # fmt: skip
-def test_the_papers_dialogues(paper: str, name: str, states: bool) -> None:
-    example = paper.split(f"\n{name} Example ")[1].partition("\n")[0]
-    said = re.findall(r"User: (.*?) Assistant: ", example)
-    assert len(said) >= 3
-    assert any(stated_preference(message) for message in said) is states
-
-
-# baselines
-
-
-def choices(*options: str, correct: str) -> Query:
-    return query(dict(zip("ABCD", options, strict=True)), correct)
-
-
-def test_longest_option_baseline() -> None:
-    first = choices("oar", "boat", "canoe", "raft", correct="C")  # 5 is longest: 1
-    second = choices("oar", "boat", "raft", "sea", correct="B")  # two of 4: 1/2
-    third = choices("oar", "boat", "canoe", "raft", correct="A")  # 0
-    assert longest_option_baseline([first]) == 1.0
-    assert longest_option_baseline([first, second, third]) == 0.5  # (1 + 1/2 + 0) / 3
-
-
-def test_odd_one_out_baseline() -> None:
-    # Content words: A {red, boat}, B {red, car}, C {red, boat}, D {blue, sky}.
-    # A-B 1/3, A-C 1, B-C 1/3, D-any 0: means A 4/9, B 2/9, C 4/9, D 0. D is odd.
-    spread = ("A red boat.", "The red car.", "Red boats.", "One blue sky.")
-    assert odd_one_out_baseline([choices(*spread, correct="D")]) == 1.0
-    assert odd_one_out_baseline([choices(*spread, correct="B")]) == 0.0
-    # A {oar}, B {oar}, C {sail}, D {kite}: A and B mean 1/3, C and D mean 0: a tie of two.
-    tied = choices("Oar.", "An oar.", "A sail.", "Kites.", correct="C")
-    assert odd_one_out_baseline([tied]) == 0.5
-    # A {oar, pier}, B {oar, sail}, C {sail, kite}, D {kite, pier}: a ring, 1/3 + 1/3 + 0 each.
-    ring = choices("Oar, pier.", "Oar, sail.", "Sail, kite.", "Kite, pier.", correct="A")
-    assert odd_one_out_baseline([ring]) == 0.25
-    three = [choices(*spread, correct="D"), tied, ring]
-    assert odd_one_out_baseline(three) == pytest.approx((1 + 0.5 + 0.25) / 3, abs=1e-15)
-
-
-def test_options_without_content_words_are_alike() -> None:
-    # A and B have no content word: 1 together, 0 with {oar} and {oar}; all means are 1/3.
-    bare = choices("That one.", "The other.", "An oar.", "Oars.", correct="A")
-    assert odd_one_out_baseline([bare]) == 0.25
-
-
-def test_no_queries_have_no_baseline() -> None:
-    assert longest_option_baseline([]) is None
-    assert odd_one_out_baseline([]) is None
 
 
 # report

@@ -15,7 +15,7 @@ from persona_lab.benchmarks.realpref.few_shot import EXAMPLES
 from persona_lab.benchmarks.realpref.prompts import CHOICE, REMINDER, RUBRICS
 from persona_lab.benchmarks.realpref.records import load_users
 from persona_lab.benchmarks.realpref.scoring import METRICS
-from persona_lab.core.errors import ConfigError
+from persona_lab.core.errors import ConfigError, DataError
 from persona_lab.core.experiment import Score, Summary
 from persona_lab.core.flow import Model, Outcome, drive
 from persona_lab.core.prompt import Reply, Request
@@ -301,6 +301,114 @@ def test_expression_types_are_tested_against_each_other(tmp_path: Path) -> None:
     assert {t["p"] for t in pairs.values()} == {0.25}
     assert {t["significant"] for t in pairs.values()} == {False}
     assert {t["table"] for t in pairs.values()} == {"Table 13"}
+
+
+def test_the_easy_test_shows_the_sessions_of_one_preference(tmp_path: Path) -> None:
+    overrides = ("context=[easy_test]", "task=multiple_choice", "method=[zero_shot]")
+    made = experiment(*overrides, "benchmark.preferences=[original]")
+    for outcome in outcomes_of(made, tmp_path):
+        case = outcome.case
+        sessions = case.user.expressions[case.asked.query.preference][case.expression]
+        said = [t.user for session in sessions for t in session.turns]
+        history = outcome.exchanges[0][0].prompt.history
+        assert [m.content for m in history.messages if m.role == "user"] == said
+        assert case.facets["check"] == "easy_test"
+    with pytest.raises(ConfigError, match="easy_test is for original preferences"):
+        experiment(*overrides)
+
+
+def test_the_blind_test_shows_nothing(tmp_path: Path) -> None:
+    made = experiment("context=[blind_test]", "task=true_or_false", "method=[zero_shot]")
+    histories = {
+        request.prompt.history.length
+        for outcome in outcomes_of(made, tmp_path)
+        for request, _ in outcome.exchanges
+    }
+    assert histories == {0}
+
+
+def test_repeats_make_table_16(tmp_path: Path) -> None:
+    overrides = ("task=multiple_choice", "method=[zero_shot]", "repeats=3", "model.temperature=0.7")
+    made = experiment(*overrides, "benchmark.preferences=[original]")
+
+    def first_run_is_wrong(request: Request) -> Reply:
+        return Reply("none of them") if request.sample == 0 else example_reply(request)
+
+    found = made.summarize(outcomes_of(made, tmp_path, first_run_is_wrong))
+    [table] = found.tables
+    # Accuracies of the runs 0, 1, 1: mean 2/3, variance ((2/3)^2 + 2 (1/3)^2) / 2 = 1/3.
+    row = next(r for r in table.rows if r["basis"] == "all")
+    assert (row["runs"], row["mean"]) == (3, pytest.approx(2 / 3))
+    assert row["variance"] == pytest.approx(1 / 3)
+    # In the estimates repeats are averaged per question first: 20 questions of 2/3.
+    estimate = next(e for e in found.estimates if e.basis == "all")
+    assert (estimate.n, estimate.value) == (20, pytest.approx(2 / 3))
+    with pytest.raises(ConfigError, match="at temperature 0 every repeat is the same answer"):
+        experiment("repeats=3")
+
+
+def test_a_share_of_the_users_is_stable() -> None:
+    half = [experiment("benchmark.share=0.5").users for _ in range(2)]
+    assert [u.id for u in half[0]] == [u.id for u in half[1]]
+    assert len(half[0]) == 1
+    assert len(experiment("benchmark.share=0.01").users) == 1
+
+
+def second_judge(*overrides: str) -> RealPref:
+    base = [
+        "recipe=realpref_judge_agreement",
+        "form=cpu",
+        "context=[simple]",
+        "benchmark.users=null",
+    ]
+    configured = configure(ROOT, [*base, "benchmark.queries=null", *overrides])
+    return RealPref(configured.settings, configured.run, ROOT)
+
+
+def test_two_judges_are_compared_and_not_mixed(tmp_path: Path) -> None:
+    def judges(request: Request) -> Reply:
+        if request.role == "target":
+            return example_reply(request)
+        number = len(request.prompt.tail[0].content) % 4 + 1
+        return Reply(json.dumps({"Score": number if request.role == "judge" else number + 1}))
+
+    made = second_judge()
+    assert made.roles == ("target", "judge", "second_judge")
+    models = {role: Model(role, role, lambda: ScriptedEngine(judges)) for role in made.roles}
+    with Store(tmp_path, "w") as store:
+        found = made.summarize(list(drive(made.cases(), made.flow, models, store)))
+    own = [s for s in found.scores if s.metric == "answer_quality"]
+    [quality] = [e for e in found.estimates if e.metric == "answer_quality"]
+    assert quality.value == pytest.approx(sum(s.value or 0 for s in own) / len(own))
+    agreement, histogram = found.tables
+    # The second judge gives one more each time: r = 1, and they never agree.
+    assert [r["pearson_r"] for r in agreement.rows] == [pytest.approx(1.0)] * 4
+    assert [r["agreement"] for r in agreement.rows[:3]] == [0.0] * 3
+    assert len(histogram.rows) == 6
+
+
+def test_human_scores_are_read_from_a_sheet(tmp_path: Path) -> None:
+    made = experiment(*OPEN, "benchmark.preferences=[original]")
+    outcomes = outcomes_of(made, tmp_path / "store")
+    sheet = tmp_path / "human.csv"
+    lines = ["case,question,metric,value"]
+    for number, outcome in enumerate(outcomes):
+        for score in (outcome.result or [])[:3]:
+            lines.append(f"{score.case},{score.question},{score.metric},{number % 5 + 1}")
+    sheet.write_text("\n".join([*lines, "of/another/run,q,answer_quality,3"]))
+    made = experiment(*OPEN, "benchmark.preferences=[original]", f"human_scores='{sheet}'")
+    agreement, _ = made.summarize(outcomes).tables
+    assert {(r["pairs"], r["pearson_r"]) for r in agreement.rows} == {(20, None)}
+    assert all("constant" in str(r["why_not"]) for r in agreement.rows)  # the examples all say 4
+    sheet.write_text("case,question,metric,value\n" + lines[1].rsplit(",", 1)[0] + ",x\n")
+    with pytest.raises(DataError, match=r"human\.csv:2: value: 'x' is no number"):
+        made.summarize(outcomes)
+
+
+def test_the_sample_passes_its_data_checks() -> None:
+    text, findings = experiment().check_data()
+    assert findings == 0
+    assert "longest" in text
 
 
 def test_a_context_must_be_chosen() -> None:

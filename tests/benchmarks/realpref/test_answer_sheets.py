@@ -1,35 +1,22 @@
 from __future__ import annotations
 
-import json
-import shutil
 from collections import Counter
-from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from persona_lab.benchmarks.realpref.prompts import DIMENSIONS, judge_prompt
-from persona_lab.benchmarks.realpref.records import load_users
-from persona_lab.benchmarks.realpref.sheets import (
-    IMPLICIT,
+from persona_lab.benchmarks.realpref.answer_sheets import (
     Pair,
     draw_answer_scores,
-    draw_blind_pairs,
-    draw_easy_test,
     read_answer_scores,
-    read_blind_pairs,
-    read_easy_test,
     shared_pairs,
 )
+from persona_lab.benchmarks.realpref.prompts import DIMENSIONS, RUBRICS, judge_prompt
 from persona_lab.core.errors import ConfigError, DataError
 from persona_lab.core.experiment import Score
-from persona_lab.parsing.csv_sheet import Sheets, write_sheet
 from persona_lab.reporting.run_folder import write_scores
-from tests.conftest import ROOT
-
-SAMPLE = ROOT / "data" / "realpref_sample"
-Fill = Callable[[Mapping[str, str]], Mapping[str, str]]
+from tests.benchmarks.realpref.annotators import items, written
 
 
 def run_folder(folder: Path, answers: int = 12, unjudged: int = 2) -> Path:
@@ -51,20 +38,6 @@ def run_folder(folder: Path, answers: int = 12, unjudged: int = 2) -> Path:
     write_scores(folder, scores)
     pd.DataFrame(asked).to_parquet(folder / "transcripts.parquet")
     return folder
-
-
-def written(folder: Path, sheets: Sheets, fill: Fill) -> tuple[list[Path], Path]:
-    """The sheets as annotators give them back, and the key."""
-    folder.mkdir(exist_ok=True)
-    key = folder / "key.csv"
-    write_sheet(key, sheets.key)
-    for name, rows in sheets.filled_in.items():
-        write_sheet(folder / f"{name}.csv", [{**row, **fill(row)} for row in rows])
-    return [folder / f"{name}.csv" for name in sheets.filled_in], key
-
-
-def items(rows: object) -> list[str]:
-    return [row["item"] for row in rows]  # type: ignore[attr-defined]
 
 
 def test_answers_are_split_with_some_in_both_sheets(tmp_path: Path) -> None:
@@ -99,12 +72,17 @@ def test_an_answer_sheet_shows_what_the_judge_saw_and_no_score(tmp_path: Path) -
     assert "zero_shot" not in str(sheets.filled_in)
 
 
+def test_the_rubrics_go_with_the_sheets(tmp_path: Path) -> None:
+    sheets = draw_answer_scores(run_folder(tmp_path / "run"), items=9, shared=4, seed=0)
+    assert list(sheets.guidelines) == ["rubrics.txt"]
+    parts = sheets.guidelines["rubrics.txt"].removesuffix("\n").split("\n\n\n")
+    assert [part.split("\n\n", 1) for part in parts] == [[d, RUBRICS[d]] for d in DIMENSIONS]
+
+
 def test_a_draw_depends_on_its_seed_alone(tmp_path: Path) -> None:
     run = run_folder(tmp_path / "run")
     assert draw_answer_scores(run, 6, 2, 0) == draw_answer_scores(run, 6, 2, 0)
     assert draw_answer_scores(run, 6, 2, 0) != draw_answer_scores(run, 6, 2, 1)
-    assert draw_easy_test(SAMPLE, 6, 0) == draw_easy_test(SAMPLE, 6, 0)
-    assert draw_easy_test(SAMPLE, 6, 0) != draw_easy_test(SAMPLE, 6, 1)
 
 
 def test_fewer_answers_than_wanted_are_said(tmp_path: Path) -> None:
@@ -221,158 +199,3 @@ def test_a_key_does_not_fit_the_sheet_of_another_run(tmp_path: Path) -> None:
     _, key = written(tmp_path / "others", others, lambda row: {})
     with pytest.raises(DataError, match="is not in the key"):
         read_answer_scores(files, key)
-
-
-def test_the_easy_test_is_half_of_each_type() -> None:
-    sheets = draw_easy_test(SAMPLE, items=16, seed=3)
-    assert Counter(row["expression"] for row in sheets.key) == dict.fromkeys(IMPLICIT, 8)
-    assert len({row["question"] for row in sheets.key}) == 16  # of 20: none is asked twice
-    assert sheets.notes == []
-    assert Counter(row["expression"] for row in draw_easy_test(SAMPLE, 5, 0).key) == {
-        IMPLICIT[0]: 3, IMPLICIT[1]: 2
-    }  # fmt: skip
-
-
-def test_fewer_questions_than_wanted_are_said() -> None:
-    sheets = draw_easy_test(SAMPLE, items=200, seed=0)
-    assert len(sheets.key) == 40  # 2 users, 10 original preferences each, 2 types
-    assert sheets.notes == [
-        "Only 20 of the 100 wanted stylistic_expression items exist.",
-        "Only 20 of the 100 wanted experience_feedback items exist.",
-    ]
-
-
-def test_an_easy_question_shows_all_sessions_of_its_preference_alone() -> None:
-    sheets = draw_easy_test(SAMPLE, items=40, seed=0)
-    places = {row["item"]: row for row in sheets.key}
-    asked = {a.id: (u, a.query) for u in load_users(SAMPLE) for a in u.asked}
-    for row in sheets.filled_in["easy_test"]:
-        assert list(row) == ["item", "conversation", "query", "options", "answer"]
-        assert row["answer"] == ""
-        place = places[row["item"]]
-        user, query = asked[place["question"]]
-        assert row["query"] == query.query
-        assert row["options"].splitlines() == [f"{k}. {query.options[k]}" for k in "ABCD"]
-        assert place["correct"] == query.correct
-        sessions = user.expressions[query.preference][place["expression"]]  # type: ignore[index]
-        messages = [m for s in sessions for t in s.turns for m in (t.user, t.assistant)]
-        assert all(message in row["conversation"] for message in messages)
-        bare = row["conversation"].replace("User: ", "").replace("Assistant: ", "")
-        heads = [f"Session {n}" for n in range(1, len(sessions) + 1)]
-        for text in [*messages, *heads]:
-            bare = bare.replace(text, "", 1)
-        assert bare.strip() == ""
-        assert query.preference not in row["conversation"]
-
-
-def test_sessions_that_voice_nothing_are_refused(tmp_path: Path) -> None:
-    copy = Path(shutil.copytree(SAMPLE, tmp_path / "data"))
-    path = copy / "expression_sessions.json"
-    content = json.loads(path.read_text())
-    for entry in (e for entries in content.values() for e in entries):
-        del entry["Sessions"]["stylistic_expression"]
-    path.write_text(json.dumps(content))
-    sheets = draw_easy_test(copy, items=8, seed=0)
-    assert sheets.notes == ["Only 0 of the 4 wanted stylistic_expression items exist."]
-    for entry in (e for entries in content.values() for e in entries):
-        entry["Sessions"] = {}
-    path.write_text(json.dumps(content))
-    with pytest.raises(DataError, match=r"expression_sessions\.json: has no stylistic_expression"):
-        draw_easy_test(copy, items=8, seed=0)
-
-
-def test_easy_answers_become_accuracy(tmp_path: Path) -> None:
-    """Always right on type 3; on type 4 right on the first user only."""
-    sheets = draw_easy_test(SAMPLE, items=40, seed=0)
-    places = {row["item"]: row for row in sheets.key}
-
-    def fill(row: Mapping[str, str]) -> Mapping[str, str]:
-        place = places[row["item"]]
-        wrong = place["expression"] == IMPLICIT[1] and place["user"] == "00002"
-        letter = "ABCDA"["ABCD".index(place["correct"]) + wrong]
-        return {"answer": f" {letter.lower()}"}
-
-    files, key = written(tmp_path / "back", sheets, fill)
-    summary = read_easy_test(files, key)
-    assert len(summary.scores) == 40
-    found = {(e.facets["expression"], e.basis): (e.value, e.n) for e in summary.estimates}
-    assert found == {
-        (IMPLICIT[0], "all"): (1.0, 20),
-        (IMPLICIT[0], "scored"): (1.0, 20),
-        (IMPLICIT[1], "all"): (0.5, 20),
-        (IMPLICIT[1], "scored"): (0.5, 20),
-    }
-    assert {s.facets["annotator"] for s in summary.scores} == {"easy_test"}
-
-
-def sources(folder: Path, first: int = 6, second: int = 6) -> tuple[Path, Path]:
-    ours, theirs = folder / "ours.jsonl", folder / "theirs.csv"
-    items = [{"preference": f"ours {n}", "conversation": f"O {n}"} for n in range(first)]
-    ours.write_text("".join(json.dumps(item) + "\n" for item in items))
-    write_sheet(
-        theirs,
-        [{"preference": f"theirs {n}", "conversation": f"-T {n}"} for n in range(second)],
-    )
-    return ours, theirs
-
-
-def test_pairs_are_of_one_line_with_sides_and_order_shuffled(tmp_path: Path) -> None:
-    sheets = draw_blind_pairs(*sources(tmp_path, 40, 40), items=40, seed=0)
-    rows = sheets.filled_in["blind_pairs"]
-    places = {row["item"]: row for row in sheets.key}
-    seen = []
-    for row in rows:
-        assert list(row) == [
-            "item", "preference_1", "conversation_1", "preference_2", "conversation_2", "answer"
-        ]  # fmt: skip
-        place = places[row["item"]]
-        mine, other = ("1", "2") if place["first_side"] == "1" else ("2", "1")
-        number = row[f"preference_{mine}"].removeprefix("ours ")
-        assert row[f"conversation_{mine}"] == f"O {number}"
-        assert row[f"preference_{other}"] == f"theirs {number}"
-        assert row[f"conversation_{other}"] == f"-T {number}"
-        # One item a line; the CSV has a header line before its own.
-        assert place["first_line"] == str(int(number) + 1)
-        assert place["second_line"] == str(int(number) + 2)
-        seen.append(int(number))
-    assert sorted(seen) == list(range(40))
-    assert seen != sorted(seen)
-    assert Counter(row["first_side"] for row in sheets.key) == {"1": 20, "2": 20}
-    assert not any(".jsonl" in text or ".csv" in text for row in rows for text in row.values())
-
-
-def test_sources_of_two_lengths_are_said(tmp_path: Path) -> None:
-    ours, theirs = sources(tmp_path, 6, 4)
-    sheets = draw_blind_pairs(ours, theirs, items=100, seed=0)
-    assert len(sheets.key) == 4
-    assert sheets.notes == [
-        "Only 4 of the 100 wanted pairs are there.",
-        "The last 2 items of ours.jsonl have no partner.",
-    ]
-    theirs.write_text("preference,conversation\n")
-    with pytest.raises(DataError, match=r"theirs\.csv: has no items"):
-        draw_blind_pairs(ours, theirs, items=100, seed=0)
-    theirs.write_text("preference,text\n")
-    with pytest.raises(DataError, match=r"theirs\.csv:1: conversation: no such column"):
-        draw_blind_pairs(ours, theirs, items=100, seed=0)
-
-
-def test_verdicts_become_shares_of_the_first_source(tmp_path: Path) -> None:
-    """Of 6 pairs: ours 0, 1 and 2 win, 3 and 4 tie, 5 loses."""
-    sheets = draw_blind_pairs(*sources(tmp_path), items=6, seed=0)
-
-    def fill(row: Mapping[str, str]) -> Mapping[str, str]:
-        mine, other = ("1", "2") if row["preference_1"].startswith("ours") else ("2", "1")
-        number = int(row[f"preference_{mine}"].removeprefix("ours "))
-        answers = [f"{mine} wins"] * 3 + ["Tie"] * 2 + [f"{other} WINS"]
-        return {"answer": answers[number]}
-
-    files, key = written(tmp_path / "back", sheets, fill)
-    summary = read_blind_pairs(files, key)
-    shares = {e.metric: (e.value, e.n) for e in summary.estimates if e.basis == "all"}
-    assert shares == {"win": (3 / 6, 6), "loss": (1 / 6, 6), "tie": (2 / 6, 6)}
-    assert {e.interval for e in summary.estimates} == {"Wilson"}
-    assert summary.notes == ["A win is one of ours.jsonl over theirs.csv."]
-    written(tmp_path / "odd", sheets, lambda row: {"answer": "1"})
-    with pytest.raises(DataError, match=r"blind_pairs\.csv:2: answer: '1' is none of 1 wins, 2 w"):
-        read_blind_pairs([tmp_path / "odd" / "blind_pairs.csv"], key)

@@ -1,0 +1,64 @@
+"""From scores to what a run reports: section 5.3, Appendix G.3 and H.2-H.4."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from persona_lab.benchmarks.realpref.cases import RealPrefCase
+from persona_lab.benchmarks.realpref.scoring import ANSWER_CUT, METRICS
+from persona_lab.benchmarks.realpref.settings import RealPrefSettings
+from persona_lab.benchmarks.realpref.token_report import token_report
+from persona_lab.core.experiment import Estimate, Row, RowsTable, Score
+from persona_lab.core.flow import Outcome
+from persona_lab.metrics.estimate import estimates
+from persona_lab.metrics.repeats import FEWEST_RUNS, repeated_runs
+
+BY = ("preference", "task", "method", "context", "expression", "check")
+
+
+def all_estimates(
+    scores: Sequence[Score], outcomes: Sequence[Outcome[RealPrefCase, list[Score]]], seed: int
+) -> list[Estimate]:
+    """Accuracy, the three dimensions with their mean, and tokens, by condition."""
+    made = estimates(scores, METRICS, BY, unit="user", seed=seed)
+    return made + token_report(outcomes, BY, seed)
+
+
+def repeats_tables(scores: Sequence[Score], repeats: int) -> list[RowsTable]:
+    """Table 16, for a run that asked everything at least three times."""
+    if repeats < FEWEST_RUNS:
+        return []
+    runs = [[s for s in scores if s.facets["repeat"] == str(r)] for r in range(repeats)]
+    rows: list[Row] = [
+        {
+            "task": cell.facets["task"],
+            "metric": cell.metric,
+            "basis": cell.basis,
+            "runs": len(cell.runs),
+            "mean": cell.mean,
+            "sd": cell.sd,
+            "variance": cell.variance,
+            "why_not": cell.reason,
+        }
+        for cell in repeated_runs(runs, METRICS, ["task"])
+    ]
+    return [RowsTable("Repeated runs (Table 16)", rows)]
+
+
+def notes(scores: Sequence[Score], settings: RealPrefSettings, filler: str) -> list[str]:
+    """What must stand below the numbers.
+
+    Args:
+        filler: what the filler's source asks to be said.
+    """
+    found = [filler] if filler else []
+    if (scale := settings.context.scale) != 1.0:
+        found.append(f"Contexts are scaled to {scale:.1%} of Table 2's lengths.")
+    judged = [s for s in scores if s.metric == "overall"]
+    if cut := sum(s.reason == ANSWER_CUT for s in judged):
+        budget = settings.max_tokens.open_ended
+        found.append(
+            f"{cut} of {len(judged)} open-ended answers reached max_tokens ({budget}) and were "
+            "judged as far as they go."
+        )
+    return found
