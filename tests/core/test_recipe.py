@@ -48,7 +48,8 @@ def test_every_model_composes_as_target_and_judge(model: str) -> None:
 def test_every_other_config_composes(path: Path) -> None:
     group, name = path.parent.name, path.stem
     choice = f"[{name}]" if group in ("context", "method") else name
-    config = configure(ROOT, ["recipe=realpref_rq4", f"{group}={choice}"]).config
+    recipe = "realpref_judge_agreement" if group == "form" else "realpref_rq4"
+    config = configure(ROOT, [f"recipe={recipe}", f"{group}={choice}"]).config
     assert config["experiment"]
 
 
