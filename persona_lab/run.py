@@ -73,7 +73,7 @@ def _command(arguments: argparse.Namespace) -> None:
     if arguments.print_config:
         sys.stdout.write(config_yaml(configured.config))
         return
-    setup = set_up(configured)
+    setup = set_up(configured, need_weights=not (arguments.dry_run or arguments.check_data))
     if arguments.check_data:
         report, findings = setup.experiment.check_data()
         sys.stdout.write(report + "\n")
@@ -86,6 +86,8 @@ def _command(arguments: argparse.Namespace) -> None:
         if rows := setup.experiment.inventory():
             out.print(rows_table(rows, "Histories, in tokens"))
         out.print(plan_table(plans, {r: p.settings.name for r, p in setup.prepared.items()}))
+        for absent in {p.absent for p in setup.prepared.values() if p.absent}:
+            out.print(f"Tokens estimated by words: {absent}", markup=False)
         refuse_misfits(plans)
         for note in needless_scaling(setup, plans):
             out.print(note, markup=False)

@@ -16,7 +16,7 @@ from persona_lab.core.experiment import EngineName, ModelSettings
 from persona_lab.core.flow import Engine, Model
 from persona_lab.engines.chat import ChatRenderer
 from persona_lab.engines.digests import cache_folder
-from persona_lab.engines.scripted import ScriptedEngine
+from persona_lab.engines.scripted import ScriptedEngine, word_ids
 from persona_lab.engines.weights import find_weights, identity_name, weights_digest
 
 _PER_REQUEST = {"temperature", "top_p", "top_k", "min_p", "repetition_penalty"}
@@ -26,18 +26,26 @@ _LABELS = {"name", "path", "revision", "pair", "engine", "max_model_len"}
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A model ready to be loaded, and its renderer (None for the scripted engine)."""
+    """A model ready to be loaded.
+
+    Attributes:
+        renderer: of its tokenizer and template; None for the scripted engine, or where the model
+            is not here. absent: why it is not; a plan then estimates its tokens by words.
+    """
 
     model: Model
     settings: ModelSettings
     engine: EngineName
     renderer: ChatRenderer | None
+    absent: str = ""
 
     def rehearsal(self) -> Model:
         """The same model for a dry run: examples for replies, real token counts."""
         return Model(self.model.name, self.model.identity, self._scripted)
 
     def _scripted(self) -> Engine:
+        if self.absent:
+            return ScriptedEngine(ids=word_ids)
         if self.renderer is None:
             return ScriptedEngine()
         block = 1 if self.engine == "transformers" else _vllm_block_size()
@@ -45,7 +53,11 @@ class Prepared:
 
 
 def prepare(
-    roles: Mapping[str, ModelSettings], default_engine: EngineName, date: str
+    roles: Mapping[str, ModelSettings],
+    default_engine: EngineName,
+    date: str,
+    *,
+    need_weights: bool = True,
 ) -> dict[str, Prepared]:
     """Prepares the model of every role; roles whose models would be loaded alike share one.
 
@@ -53,6 +65,7 @@ def prepare(
         roles: role -> model settings, upstream first.
         default_engine: for roles that name none.
         date: the day chat templates see as today.
+        need_weights: False lets a plan go on without a model that is not here.
 
     Raises:
         ConfigError: a model path, an engine or a reasoning setting that cannot be had.
@@ -64,7 +77,12 @@ def prepare(
         loaded = settings.model_copy(update={"engine": engine})
         key = loaded.model_dump_json(exclude={*_PER_REQUEST, "name", "pair"})
         if key not in by_settings:
-            by_settings[key] = _prepare(settings, engine, date)
+            try:
+                by_settings[key] = _prepare(settings, engine, date)
+            except ConfigError as error:
+                if need_weights:
+                    raise
+                by_settings[key] = _absent(settings, engine, str(error))
         done[role] = by_settings[key]
     return done
 
@@ -101,6 +119,11 @@ def _prepare(settings: ModelSettings, engine: EngineName, date: str) -> Prepared
         lambda: _open(folder, settings, engine, renderer),
     )
     return Prepared(model, settings, engine, renderer)
+
+
+def _absent(settings: ModelSettings, engine: EngineName, why: str) -> Prepared:
+    identity = identity_name(f"absent-{settings.name}", settings.model_dump(mode="json"))
+    return Prepared(Model(settings.name, identity, ScriptedEngine), settings, engine, None, why)
 
 
 def _vllm_imports() -> bool:

@@ -5,6 +5,8 @@ It keeps an imaginary prefix cache, so that its counts behave like those of a re
 
 from __future__ import annotations
 
+import re
+import zlib
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,6 +25,13 @@ def byte_ids(request: Request) -> list[int]:
     """Token ids for want of a tokenizer: the UTF-8 bytes of all messages."""
     text = "".join(f"{m.role}\n{m.content}\n" for m in request.prompt)
     return list(text.encode("utf-8", "surrogatepass"))
+
+
+def word_ids(request: Request) -> list[int]:
+    """Token ids for want of the model's tokenizer: words and signs, about as many as tokens."""
+    text = "".join(f"{m.role}\n{m.content}\n" for m in request.prompt)
+    words = re.findall(r"\w{1,8}|[^\w\s]", text)
+    return [zlib.crc32(word.encode("utf-8", "surrogatepass")) for word in words]
 
 
 class ScriptedEngine:

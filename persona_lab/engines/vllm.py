@@ -123,6 +123,8 @@ def _environment() -> dict[str, str]:
         "VLLM_LOGGING_LEVEL": "ERROR",
         "VLLM_NO_USAGE_STATS": "1",
         "VLLM_CPU_KVCACHE_SPACE": str(_CPU_CACHE_GIB),
+        # A step that reads a whole long prompt on a CPU takes minutes; vLLM gives up after five.
+        "VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS": "86400",
     }
     if (os.cpu_count() or 1) <= _FEW_CORES:
         chosen["VLLM_CPU_OMP_THREADS_BIND"] = "nobind"

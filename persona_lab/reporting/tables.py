@@ -138,7 +138,7 @@ def _shown(value: str | float | None) -> str:
 def plan_table(plans: Mapping[str, RolePlan], names: Mapping[str, str]) -> Table:
     """What a dry run found out, a row per role."""
     guessed = any(plan.exact < plan.to_serve for plan in plans.values())
-    caption = "~ estimated: such prompts are made from replies that are not there yet"
+    caption = "~ estimated: made from replies that are not there yet, or without the tokenizer"
     table = Table(
         title="Plan: requests and prompt tokens",
         title_justify="left",

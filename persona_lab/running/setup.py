@@ -108,8 +108,11 @@ def configure(root: Path, arguments: Sequence[str]) -> Configured:
     return Configured(root, named[0], complete, run, settings)
 
 
-def set_up(configured: Configured) -> Setup:
+def set_up(configured: Configured, *, need_weights: bool = True) -> Setup:
     """Reads the data and finds the models.
+
+    Args:
+        need_weights: False for a plan, which can do without a model that is not here.
 
     Raises:
         ConfigError, DataError: what cannot be run as it is.
@@ -131,7 +134,7 @@ def set_up(configured: Configured) -> Setup:
     }
     wanted = {role: model for role in experiment.roles if (model := models[role])}
     with timed(seconds, "models"):
-        prepared = prepare(wanted, run.engine, run.date)
+        prepared = prepare(wanted, run.engine, run.date, need_weights=need_weights)
     return Setup(configured, experiment, cases, prepared, serve, seconds)
 
 
@@ -140,7 +143,11 @@ def planned(setup: Setup, store: Store) -> dict[str, RolePlan]:
     made = {id(p): p.rehearsal() for p in setup.prepared.values()}
     rehearsals = {role: made[id(p)] for role, p in setup.prepared.items()}
     with timed(setup.seconds, "plan"):
-        return plan(setup.cases, setup.experiment.flow, rehearsals, store, setup.serve)
+        plans = plan(setup.cases, setup.experiment.flow, rehearsals, store, setup.serve)
+    for role, prepared in setup.prepared.items():
+        if prepared.absent:
+            plans[role].exact = 0  # its tokens are counted by words
+    return plans
 
 
 def refuse_misfits(plans: dict[str, RolePlan]) -> None:

@@ -139,6 +139,25 @@ def test_a_dry_run_knows_what_is_remembered(capsys: pytest.CaptureFixture[str]) 
     assert "~" not in out  # the judge's prompts are made from real replies, so they are exact
 
 
+def test_a_plan_can_do_without_a_model_that_is_not_here(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    pytest.importorskip("transformers")
+    absent = ["recipe=quickstart", "judge.path=/no/such/judge", "model.engine=scripted"]
+    assert main([*absent, "--dry-run"]) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"judge.*156.*~", out)
+    assert "Tokens estimated by words: smollm2_135m: the model path /no/such/judge" in " ".join(
+        out.split()
+    )
+    assert main(absent) == 2
+
+
+def test_the_data_can_be_checked(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*QUICK, "--check-data"]) == 0
+    assert "longest" in capsys.readouterr().out
+
+
 def test_list_config_and_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--list"]) == 0
     assert "quickstart" in capsys.readouterr().out

@@ -12,14 +12,19 @@ PARENT = """
 import multiprocessing, sys, time
 from persona_lab.engines.orphans import OrphanGuard
 
-def forever():
+def forever(grandchild):
+    if grandchild:
+        own = multiprocessing.get_context("fork").Process(target=forever, args=(False,))
+        own.start()
+        print(own.pid, flush=True)
     while True:
         time.sleep(1)
 
 if __name__ == "__main__":
     context = multiprocessing.get_context("fork")
-    child = context.Process(target=forever)
+    child = context.Process(target=forever, args=(True,))
     child.start()
+    time.sleep(1)
     guard = OrphanGuard()
     print(child.pid, flush=True)
     if sys.argv[1] == "close":
@@ -51,16 +56,18 @@ def alive(pid: int) -> bool:
 def test_children_end_with_a_killed_parent() -> None:
     with parent("wait") as process:
         assert process.stdout is not None
-        child = int(process.stdout.readline())
-        assert alive(child)
+        pids = [int(process.stdout.readline()) for _ in range(2)]  # the grandchild, the child
+        assert all(map(alive, pids))
         process.send_signal(signal.SIGKILL)
     until = time.monotonic() + 10
-    while alive(child) and time.monotonic() < until:
+    while any(map(alive, pids)) and time.monotonic() < until:
         time.sleep(0.05)
-    assert not alive(child)
+    assert not any(map(alive, pids))
 
 
 def test_a_closed_guard_kills_nothing() -> None:
     with parent("close") as process:
         assert process.stdout is not None
-        assert [process.stdout.readline() for _ in range(2)][1] == "True\n"
+        lines = [process.stdout.readline() for _ in range(3)]
+        assert lines[2] == "True\n"
+        os.kill(int(lines[0]), signal.SIGKILL)

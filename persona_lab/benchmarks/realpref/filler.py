@@ -31,13 +31,16 @@ NOT_CONVERSATION = (
     "it sets the length of a history, but it is not conversation."
 )
 _SHORTEST, _LONGEST = 120, 3000
+_TURN_CHARACTERS = 2000
+"""Few long turns rather than many short ones: a chat template adds tokens to each message, and the
+longest context must leave room for them in a window of 262,144 tokens."""
 _ENOUGH_CHARACTERS = 2_000_000
 _QUESTIONS = (
-    "What is {what} in Python good for?",
+    "In Python, what is the use of {what}?",
     "Can you explain {what} to me?",
-    "I came across {what} in some code. What does it do?",
-    "How would you describe {what} in a few words?",
-    "Could you remind me how {what} works?",
+    "I came across {what} in some code. What should I know?",
+    "How would you describe {what} in your own words?",
+    "Could you remind me of {what}?",
     "Please tell me about {what}.",
 )
 _SKIPPED = {"test", "tests", "idlelib", "lib2to3", "turtledemo", "site-packages", "__pycache__"}
@@ -136,7 +139,7 @@ def _turns(messages: Iterable[dict[str, Any]]) -> Iterator[Turn]:
 
 
 def _frozen_documentation() -> list[tuple[Turn, ...]]:
-    path = cache_folder() / "filler" / "docs.json"
+    path = cache_folder() / "filler" / "docs-2.json"
     if not path.is_file():
         sessions = [
             {"Turns": [{"User": t.user, "Assistant": t.assistant} for t in session]}
@@ -189,12 +192,30 @@ def _docstrings(file: Path, module: str) -> Iterator[tuple[str, str]]:
 def _sessions(documents: Iterable[tuple[str, str]]) -> Iterator[tuple[Turn, ...]]:
     """Sessions of one or two turns, as the paper's random sessions have."""
     waiting: list[Turn] = []
-    for name, text in documents:
-        pick = stable_digest(name)
-        question = _QUESTIONS[pick % len(_QUESTIONS)].format(what=f"`{name}`")
-        waiting.append(Turn.model_validate({"User": question, "Assistant": text}))
-        if len(waiting) == 2 or (pick >> 8) % 2:
+    for turn in _documented_turns(documents):
+        waiting.append(turn)
+        if len(waiting) == 2 or stable_digest(turn.user) % 2:
             yield tuple(waiting)
             waiting = []
     if waiting:
         yield tuple(waiting)
+
+
+def _documented_turns(documents: Iterable[tuple[str, str]]) -> Iterator[Turn]:
+    """Neighbouring docstrings, asked about together until the answer is long enough."""
+    names: list[str] = []
+    parts: list[str] = []
+    for name, text in documents:
+        names.append(f"`{name}`")
+        parts.append(f"`{name}`: {text}")
+        if sum(map(len, parts)) >= _TURN_CHARACTERS:
+            yield _turn(names, parts)
+            names, parts = [], []
+    if parts:
+        yield _turn(names, parts)
+
+
+def _turn(names: list[str], parts: list[str]) -> Turn:
+    what = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    question = _QUESTIONS[stable_digest(what) % len(_QUESTIONS)].format(what=what)
+    return Turn.model_validate({"User": question, "Assistant": "\n\n".join(parts)})

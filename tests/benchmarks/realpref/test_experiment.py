@@ -258,8 +258,9 @@ def test_scaled_contexts_and_filler_are_said(tmp_path: Path) -> None:
         ("normal", "experience_feedback"),
         ("extended", "experience_feedback"),
     ]
-    assert 350 <= int(rows[0]["interval"]) == int(rows[1]["interval"]) < 1500
-    assert 1050 <= int(rows[1]["tail"]) < 2000
+    # Budgets of 350 and 1,050 tokens, each passed by less than one turn.
+    assert 350 <= int(str(rows[0]["interval"])) == int(str(rows[1]["interval"])) < 2500
+    assert 1050 <= int(str(rows[1]["tail"])) < 3500
     notes = made.summarize(outcomes_of(made, tmp_path)).notes
     assert any("it is not conversation" in note for note in notes)
     assert any("scaled to 1.0% of Table 2" in note for note in notes)

@@ -108,12 +108,16 @@ def test_a_transcript_is_one_message() -> None:
 
 
 def test_documentation_becomes_sessions_of_one_or_two_turns() -> None:
-    documents = [(f"module.name{i}", f"What name{i} does. " * 9) for i in range(40)]
+    documents = [(f"module.name{i}", f"What name{i} does. " * 30) for i in range(90)]
     sessions = list(_sessions(documents))
     assert {len(s) for s in sessions} == {1, 2}
     turns = [t for s in sessions for t in s]
-    assert [t.assistant for t in turns] == [text for _, text in documents]
-    assert all(f"`module.name{i}`" in t.user for i, t in enumerate(turns))
+    assert all(len(t.assistant) >= 2000 for t in turns[:-1])
+    assert all(len(t.assistant) < 2000 + 700 for t in turns)
+    asked = "\n".join(t.user for t in turns)
+    answered = "\n\n".join(t.assistant for t in turns)
+    assert answered == "\n\n".join(f"`{name}`: {text}" for name, text in documents)
+    assert all(asked.count(f"`{name}`") == 1 for name, _ in documents)
 
 
 def test_the_default_filler_is_frozen_real_and_enough(
@@ -121,9 +125,9 @@ def test_the_default_filler_is_frozen_real_and_enough(
 ) -> None:
     monkeypatch.setenv("PERSONA_LAB_CACHE", str(tmp_path))
     made = load_filler("docs", None, ROOT)
-    frozen = (tmp_path / "filler" / "docs.json").read_bytes()
+    frozen = (tmp_path / "filler" / "docs-2.json").read_bytes()
     assert load_filler("docs", made.digest, ROOT) == made
-    assert (tmp_path / "filler" / "docs.json").read_bytes() == frozen
+    assert (tmp_path / "filler" / "docs-2.json").read_bytes() == frozen
     turns = [t for s in made.sessions for t in s]
     assert len({t.assistant for t in turns}) == len(turns)
     assert "not conversation" in made.note
