@@ -24,7 +24,7 @@ from persona_lab.core.errors import BadInput, ConfigError, PersonaLabError
 from persona_lab.core.experiment import Score, Summary
 from persona_lab.parsing.csv_sheet import CELL_LIMIT, write_sheet
 from persona_lab.parsing.sheet_key import Sheets, write_sheets
-from persona_lab.reporting.tables import results_table
+from persona_lab.reporting.tables import results_table, rows_table
 
 WIDTH = 100
 _EPILOG = """\
@@ -154,6 +154,8 @@ def _read(name: str, files: Sequence[Path], key: Path | None, out: Console) -> N
     path = files[0].with_name(f"{title}.scores.csv")
     write_sheet(path, [_cells(score) for score in summary.scores], replace=True)
     out.print(results_table(summary.estimates, title))
+    for table in summary.tables:
+        out.print(rows_table(table.rows, table.title))
     for note in summary.notes:
         out.print(note, markup=False)
     out.print(f"{len(summary.scores)} scores: {path}", markup=False, soft_wrap=True)

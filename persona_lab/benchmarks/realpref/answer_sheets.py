@@ -18,7 +18,9 @@ import pandas as pd
 from persona_lab.benchmarks.realpref.prompts import DIMENSIONS, RUBRICS, judge_prompt
 from persona_lab.benchmarks.realpref.scoring import METRICS, Row
 from persona_lab.core.errors import ConfigError, DataError
-from persona_lab.core.experiment import Score, Summary
+from persona_lab.core.experiment import Row as TableRow
+from persona_lab.core.experiment import RowsTable, Score, Summary
+from persona_lab.metrics.agreement import cohen_kappa
 from persona_lab.metrics.estimate import estimates
 from persona_lab.parsing.sheet_key import (
     Sheets,
@@ -87,7 +89,8 @@ def read_answer_scores(files: Sequence[Path], key: Path) -> Summary:
     made = estimates(answers, METRICS, ("annotator",), unit="user")
     pairs = len(shared_pairs(scores)) // len(DIMENSIONS)
     notes = [f"{pairs} answers were scored by both annotators."] if len(files) == 2 else []
-    return Summary(scores, made, notes=notes + missing_note(known, rows))
+    notes += missing_note(known, rows)
+    return Summary(scores, made, notes=notes, tables=annotator_agreement(shared_pairs(scores)))
 
 
 @dataclass(frozen=True)
@@ -117,6 +120,30 @@ def shared_pairs(scores: Sequence[Score]) -> list[Pair]:
         for (case, metric), values in given.items()
         if len(values) == 2
     ]
+
+
+def annotator_agreement(pairs: Sequence[Pair]) -> list[RowsTable]:
+    """Cohen's kappa of two annotators on the answers that both have scored, by dimension and over
+    all (Appendix G.3 gives 0.77); none without such answers."""
+    if not pairs:
+        return []
+    rows: list[TableRow] = []
+    for name in [*DIMENSIONS, "all dimensions"]:
+        chosen = [p for p in pairs if name in (p.metric, "all dimensions")]
+        first, second = [p.first for p in chosen], [p.second for p in chosen]
+        plain = cohen_kappa(first, second, classes=range(1, 6))
+        weighted = cohen_kappa(first, second, classes=range(1, 6), weights="quadratic")
+        rows.append(
+            {
+                "dimension": name,
+                "kappa": plain.value,
+                "quadratic kappa": weighted.value,
+                "agreement": plain.agreement,
+                "scores": plain.n,
+                "why not": plain.reason,
+            }
+        )
+    return [RowsTable("Agreement of the two annotators (Cohen's kappa)", rows)]
 
 
 def _judged(run: Path) -> tuple[list[tuple[str, str, str]], list[str]]:

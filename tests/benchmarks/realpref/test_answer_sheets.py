@@ -8,6 +8,7 @@ import pytest
 
 from persona_lab.benchmarks.realpref.answer_sheets import (
     Pair,
+    annotator_agreement,
     draw_answer_scores,
     read_answer_scores,
     shared_pairs,
@@ -160,6 +161,20 @@ def test_one_annotator_gives_no_pairs(tmp_path: Path) -> None:
     assert summary.notes == ["2 of 9 items of the key are in none of the sheets."]
     with pytest.raises(ConfigError, match="has two annotators, not 3"):
         read_answer_scores([*files, key], key)
+
+
+def test_kappa_of_two_annotators_by_hand() -> None:
+    # One dimension, first 1 1 2 2, second 1 2 2 2: agreement 3/4; by chance
+    # (2/4)(1/4) + (2/4)(3/4) = 1/2; kappa (3/4 - 1/2) / (1 - 1/2) = 1/2.
+    given = zip((1, 1, 2, 2), (1, 2, 2, 2), strict=True)
+    pairs = [Pair(str(i), "answer_quality", *both) for i, both in enumerate(given)]
+    [table] = annotator_agreement(pairs)
+    rows = {str(row["dimension"]): row for row in table.rows}
+    assert (rows["answer_quality"]["kappa"], rows["answer_quality"]["agreement"]) == (0.5, 0.75)
+    assert rows["all dimensions"]["kappa"] == 0.5
+    assert rows["preference_awareness"]["kappa"] is None
+    assert rows["preference_awareness"]["why not"]
+    assert annotator_agreement([]) == []
 
 
 def test_pairs_keep_the_order_of_the_sheets() -> None:
