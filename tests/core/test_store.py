@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from persona_lab.core.errors import StoreError, StoreLocked
 from persona_lab.core.prompt import Counts, Reply
 from persona_lab.core.store import Shelf, Store
+from tests.core.writers import write_sixty
 from tests.models import ask
 
 REPLY = Reply("née 小明 🦊", reasoning="hm", flags=("f",), counts=Counts(5, 4, 3, 2))
@@ -131,16 +132,9 @@ def test_a_second_writer_is_refused(tmp_path: Path) -> None:
     Shelf(tmp_path, "w").close()
 
 
-def _write_sixty(folder: str, number: int) -> None:
-    shelf = Shelf(Path(folder), f"writer{number}")
-    for i in range(60):
-        shelf.put(ask(f"{number}-{i}"), Reply("x" * 3000))
-    shelf.close()
-
-
 def test_eight_processes_lose_nothing(tmp_path: Path) -> None:
     context = get_context("spawn")
-    workers = [context.Process(target=_write_sixty, args=(str(tmp_path), i)) for i in range(8)]
+    workers = [context.Process(target=write_sixty, args=(str(tmp_path), i)) for i in range(8)]
     for worker in workers:
         worker.start()
     for worker in workers:
