@@ -188,6 +188,7 @@ def _forced(override: Override) -> str:
 
 
 def _hydra(root: Path, recipe: str, overrides: list[str]) -> dict[str, Any]:
+    root = root.resolve()
     configs = str(root / "configs").replace("'", r"\'")
     try:
         with initialize_config_dir(version_base="1.3", config_dir=str(root / "recipes")):

@@ -28,7 +28,8 @@ def results_table(estimates: Sequence[Estimate], title: str) -> Table:
     varying = [n for n in names if len({e.facets[n] for e in estimates}) > 1]
     across = next((n for n in _COLUMN_FACETS if n in varying), _COLUMN_FACETS[0])
     columns = list(dict.fromkeys(e.facets.get(across, "") for e in estimates))
-    common = [estimates[0].facets[n] for n in names if n not in (*varying, across)]
+    fixed = (estimates[0].facets[n] for n in names if n not in (*varying, across))
+    common = [value for value in fixed if value]
     intervals = {e.interval for e in estimates if e.value is not None}
     no_interval = next(iter(intervals)) if len(intervals) == 1 else ""
     if no_interval.startswith("n/a"):
@@ -41,7 +42,8 @@ def results_table(estimates: Sequence[Estimate], title: str) -> Table:
         table.add_column(_words(column), justify="right")
     for heading, rows in _grouped(estimates, [n for n in varying if n != across], across).items():
         if heading:
-            table.add_row(_words(", ".join(heading)), *[""] * len(columns), style="bold")
+            named = ", ".join(filter(None, heading))
+            table.add_row(_words(named), *[""] * len(columns), style="bold")
         for metric, cells in rows.items():
             shown = (_cell(cells.get(column, {}), no_interval, stacked) for column in columns)
             table.add_row(f"  {_words(metric)}", *shown)
@@ -147,22 +149,30 @@ def plan_table(plans: Mapping[str, RolePlan], names: Mapping[str, str]) -> Table
     )
     table.add_column("role")
     table.add_column("model", overflow="fold")
-    for column in ("requests", "remembered", "to serve", "prompt", "unique", "longest", "no fit"):
-        table.add_column(column, justify="right")
-    for role, plan in plans.items():
-        about = "~" if plan.exact < plan.to_serve else ""
-        table.add_row(
-            role,
-            escape(names[role]),
-            f"{plan.requests:,}",
-            f"{plan.remembered:,}",
-            f"{plan.to_serve:,}",
-            f"{about}{plan.prompt_tokens:,}",
-            f"{about}{plan.unique_tokens:,}",
-            f"{about}{plan.longest[0]:,} + {plan.longest[1]:,}",
-            f"{len(plan.too_long):,}",
-        )
+    rows = [_plan_row(role, names[role], plan) for role, plan in plans.items()]
+    for place, column in enumerate(
+        ("requests", "known", "to serve", "prompt", "unique", "longest", "no fit"), 2
+    ):
+        width = max([len(column), *(len(row[place]) for row in rows)])
+        table.add_column(column, justify="right", min_width=width)
+    for row in rows:
+        table.add_row(*row)
     return table
+
+
+def _plan_row(role: str, name: str, plan: RolePlan) -> list[str]:
+    about = "~" if plan.exact < plan.to_serve else ""
+    return [
+        role,
+        escape(name),
+        f"{plan.requests:,}",
+        f"{plan.remembered:,}",
+        f"{plan.to_serve:,}",
+        f"{about}{plan.prompt_tokens:,}",
+        f"{about}{plan.unique_tokens:,}",
+        f"{about}{plan.longest[0]:,}+{plan.longest[1]:,}",
+        f"{len(plan.too_long):,}",
+    ]
 
 
 def usage_table(usage: Mapping[str, RoleUsage]) -> Table:

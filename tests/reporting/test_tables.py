@@ -3,7 +3,8 @@ from __future__ import annotations
 from rich.console import Console
 
 from persona_lab.core.experiment import Estimate
-from persona_lab.reporting.tables import results_table
+from persona_lab.core.plan import RolePlan
+from persona_lab.reporting.tables import plan_table, results_table
 
 
 def shown(estimates: list[Estimate]) -> str:
@@ -67,3 +68,21 @@ def test_one_reason_for_no_interval_goes_to_the_title() -> None:
 
 def test_markup_in_a_name_stays_text() -> None:
     assert "[bold]x" in shown([estimate("[bold]x", "zero_shot")])
+
+
+def test_a_plan_cuts_no_number() -> None:
+    plan = RolePlan(requests=130_000, prompt_tokens=31_200_450_123, unique_tokens=24_950_417)
+    plan.longest = (250_417, 1_536)
+    console = Console(width=100)
+    with console.capture() as capture:
+        console.print(plan_table({"target": plan}, {"target": "qwen3_235b_a22b_instruct_2507"}))
+    text = capture.get()
+    for number in ("~31,200,450,123", "~24,950,417", "~250,417+1,536", "130,000"):
+        assert number in text
+    assert max(map(len, text.splitlines())) <= 100
+
+
+def test_an_empty_facet_leaves_no_gap() -> None:
+    facets = {"task": "open_ended", "method": "zero_shot", "context": "simple", "check": ""}
+    assert ", )" not in shown([estimate("overall", "zero_shot", facets=facets)])
+    assert ", ," not in shown([estimate("overall", "zero_shot", facets=facets)])
