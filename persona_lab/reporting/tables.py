@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.markup import escape
 from rich.table import Table
 
@@ -138,11 +139,13 @@ def _shown(value: str | float | None) -> str:
 
 
 def plan_table(plans: Mapping[str, RolePlan], names: Mapping[str, str]) -> Table:
-    """What a dry run found out, a row per role."""
+    """What a dry run found out, a row per role; `known` replies are remembered, the rest is to be
+    served and makes the tokens."""
     guessed = any(plan.exact < plan.to_serve for plan in plans.values())
     caption = "~ estimated: made from replies that are not there yet, or without the tokenizer"
     table = Table(
         title="Plan: requests and prompt tokens",
+        box=SIMPLE_HEAD,
         title_justify="left",
         caption=caption if guessed else None,
         caption_justify="left",
@@ -151,7 +154,7 @@ def plan_table(plans: Mapping[str, RolePlan], names: Mapping[str, str]) -> Table
     table.add_column("model", overflow="fold")
     rows = [_plan_row(role, names[role], plan) for role, plan in plans.items()]
     for place, column in enumerate(
-        ("requests", "known", "to serve", "prompt", "unique", "longest", "no fit"), 2
+        ("requests", "known", "prompt", "unique", "longest", "no fit"), 2
     ):
         width = max([len(column), *(len(row[place]) for row in rows)])
         table.add_column(column, justify="right", min_width=width)
@@ -167,7 +170,6 @@ def _plan_row(role: str, name: str, plan: RolePlan) -> list[str]:
         escape(name),
         f"{plan.requests:,}",
         f"{plan.remembered:,}",
-        f"{plan.to_serve:,}",
         f"{about}{plan.prompt_tokens:,}",
         f"{about}{plan.unique_tokens:,}",
         f"{about}{plan.longest[0]:,}+{plan.longest[1]:,}",

@@ -71,14 +71,16 @@ def test_markup_in_a_name_stays_text() -> None:
 
 
 def test_a_plan_cuts_no_number() -> None:
-    plan = RolePlan(requests=130_000, prompt_tokens=31_200_450_123, unique_tokens=24_950_417)
-    plan.longest = (250_417, 1_536)
+    # The paper's size: 1,300 queries under 4 methods, 250,417 tokens each, none of which fits.
+    plan = RolePlan(requests=5_200, prompt_tokens=1_302_168_400, unique_tokens=24_950_417)
+    plan.longest, plan.too_long = (250_417, 1_536), ["too long"] * 5_200
     console = Console(width=100)
     with console.capture() as capture:
         console.print(plan_table({"target": plan}, {"target": "qwen3_235b_a22b_instruct_2507"}))
     text = capture.get()
-    for number in ("~31,200,450,123", "~24,950,417", "~250,417+1,536", "130,000"):
+    for number in ("~1,302,168,400", "~24,950,417", "~250,417+1,536", "no fit"):
         assert number in text
+    assert text.count("5,200") == 2  # requests, no fit
     assert max(map(len, text.splitlines())) <= 100
 
 
