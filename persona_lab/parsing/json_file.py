@@ -21,12 +21,7 @@ def read_json(path: Path, shape: type[T]) -> T:
         DataError: no such file, no JSON, a key given twice, or a field of the wrong kind; it
             names file, line and field.
     """
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise DataError(path, "no such file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(path, f"cannot be read ({error})") from None
+    text = read_text(path)
     try:
         value = json.loads(text, object_pairs_hook=_unique_keys)
     except json.JSONDecodeError as error:
@@ -40,6 +35,20 @@ def read_json(path: Path, shape: type[T]) -> T:
         place = [part for part in first["loc"] if isinstance(part, int | str)]
         field = ".".join(map(str, place))
         raise DataError(path, first["msg"], line=line_of(text, place), field=field) from None
+
+
+def read_text(path: Path) -> str:
+    """The text of a data file, a byte-order mark left out.
+
+    Raises:
+        DataError: no such file, or it cannot be read as UTF-8.
+    """
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise DataError(path, "no such file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(path, f"cannot be read ({error})") from None
 
 
 def line_of(text: str, place: Sequence[int | str]) -> int:

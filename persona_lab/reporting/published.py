@@ -23,6 +23,7 @@ from rich.table import Table
 
 from persona_lab.core.errors import DataError
 from persona_lab.core.experiment import Estimate
+from persona_lab.parsing.json_file import read_text
 
 COLUMNS = ("table", "row", "column", "value", "variance", "n", "judge", "facets")
 PAPER_DATA_HASHES: frozenset[str] = frozenset()
@@ -72,13 +73,7 @@ def load_published(path: Path) -> list[PublishedRow]:
         DataError: no such file, a missing or unknown column, a cell that is not what its column
             holds, or a cell of a table given twice; it names file, line and field.
     """
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise DataError(path, "no such file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(path, f"cannot be read ({error})") from None
-    reader = csv.reader(io.StringIO(text), strict=True)
+    reader = csv.reader(io.StringIO(read_text(path)), strict=True)
     rows: dict[tuple[str, str, str], PublishedRow] = {}
     try:
         header = next(reader, [])

@@ -191,9 +191,18 @@ def _feedback_dates(preference: Preference, sessions: Sequence[Session]) -> _Pro
             yield "dates", f"no session lies {side} {event}: {shown or 'none'}."
 
 
-def report(users: Sequence[User], *, tolerance: float = LENGTH_TOLERANCE) -> str:
-    """Counts by rule, the findings and the two baselines, within 100 columns."""
-    findings = check_users(users, tolerance=tolerance)
+def report(
+    users: Sequence[User],
+    findings: Sequence[Finding] | None = None,
+    *,
+    tolerance: float = LENGTH_TOLERANCE,
+) -> str:
+    """Counts by rule, the findings and the two baselines, within 100 columns.
+
+    Args:
+        findings: of `check_users`, where they are at hand.
+    """
+    findings = check_users(users, tolerance=tolerance) if findings is None else findings
     queries = [asked.query for user in users for asked in user.asked]
     counts = Counter(finding.rule for finding in findings)
     wrapper = TextWrapper(

@@ -98,7 +98,8 @@ class RealPref:
 
     def check_data(self) -> tuple[str, int]:
         """The paper's quality rules, held to by program (Appendices E, F.1 and G.2)."""
-        return report(self.users), len(check_users(self.users))
+        findings = check_users(self.users)
+        return report(self.users, findings), len(findings)
 
     def summarize(self, outcomes: Sequence[Outcome[RealPrefCase, list[Score]]]) -> Summary:
         """Estimates, tests and tables of the paper, as far as the recipe asks for them."""

@@ -7,13 +7,11 @@ table of scores under `second_judge/<dimension>`, so that no estimate mixes the 
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from persona_lab.benchmarks.realpref.prompts import DIMENSIONS
-from persona_lab.core.errors import DataError
 from persona_lab.core.experiment import Row, RowsTable, Score
 from persona_lab.metrics.agreement import (
     cohen_kappa,
@@ -21,6 +19,7 @@ from persona_lab.metrics.agreement import (
     paired_values,
     score_histogram,
 )
+from persona_lab.parsing.csv_sheet import read_sheet
 
 SECOND = "second_judge/"
 _SCALE = range(1, 6)
@@ -86,21 +85,15 @@ def _read_scores(path: Path, own: Sequence[Score]) -> list[Score]:
     """Human scores as `annotate read` writes them; items of other runs are left out."""
     known = {(s.case, s.question): s for s in own}
     made = []
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file)
-            if missing := [n for n in _NEEDED if n not in (reader.fieldnames or [])]:
-                raise DataError(path, f"lacks the columns {', '.join(missing)}", line=1)
-            for line, row in enumerate(reader, 2):
-                like = known.get((row["case"], row["question"]))
-                if like is None or row["metric"] not in DIMENSIONS:
-                    continue
-                try:
-                    value = float(row["value"])
-                except ValueError:
-                    problem = f"{row['value']!r} is no number"
-                    raise DataError(path, problem, line=line, field="value") from None
-                made.append(replace(like, metric=row["metric"], value=value, outcome="ok"))
-    except OSError as error:
-        raise DataError(path, f"cannot be read ({error.strerror})") from None
+    for row in read_sheet(path, _NEEDED):
+        like = known.get((row.cells["case"], row.cells["question"]))
+        metric = row.cells["metric"]
+        if like is None or metric not in DIMENSIONS:
+            continue
+        try:
+            float(row.text("value"))
+        except ValueError:
+            raise row.error("value", f"{row.text('value')!r} is no number") from None
+        value = float(row.whole("value", _SCALE[0], _SCALE[-1]))
+        made.append(replace(like, metric=metric, value=value, outcome="ok"))
     return made

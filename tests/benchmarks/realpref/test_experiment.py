@@ -404,6 +404,10 @@ def test_human_scores_are_read_from_a_sheet(tmp_path: Path) -> None:
     sheet.write_text("case,question,metric,value\n" + lines[1].rsplit(",", 1)[0] + ",x\n")
     with pytest.raises(DataError, match=r"human\.csv:2: value: 'x' is no number"):
         made.summarize(outcomes)
+    for odd in ("nan", "9", "4.5"):
+        sheet.write_text("case,question,metric,value\n" + lines[1].rsplit(",", 1)[0] + f",{odd}\n")
+        with pytest.raises(DataError, match=r"human\.csv:2: value: .* is no whole number from 1"):
+            made.summarize(outcomes)
 
 
 def test_the_sample_passes_its_data_checks() -> None:
