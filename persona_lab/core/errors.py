@@ -3,6 +3,7 @@
 PersonaLabError             1  failed
 ├── BadInput                2  the user can mend it; nothing was run
 │   ├── ConfigError            a wrong recipe, key, choice, type or model path
+│   │   └── ModelAbsent        a hub model that is not here; a plan can do without it
 │   ├── DataError              a data file, with file, line and field
 │   └── PromptTooLong          a prompt and its answer do not fit the model's window
 ├── StoreError              1  a reply file is damaged, or the disk refuses to take more
@@ -33,6 +34,10 @@ class BadInput(PersonaLabError):
 
 class ConfigError(BadInput):
     """A wrong recipe, key, choice, type or model path."""
+
+
+class ModelAbsent(ConfigError):
+    """A hub model that is neither in the local cache nor to be fetched."""
 
 
 class DataError(BadInput):

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from persona_lab.core.errors import ConfigError
+from persona_lab.core.errors import ConfigError, ModelAbsent
 from persona_lab.core.experiment import EngineName, ModelSettings
 from persona_lab.core.flow import Engine, Model
 from persona_lab.engines.chat import ChatRenderer
@@ -65,7 +65,8 @@ def prepare(
         roles: role -> model settings, upstream first.
         default_engine: for roles that name none.
         date: the day chat templates see as today.
-        need_weights: False lets a plan go on without a model that is not here.
+        need_weights: False lets a plan go on without a hub model that is not here; a wrong path or
+            setting is refused all the same.
 
     Raises:
         ConfigError: a model path, an engine or a reasoning setting that cannot be had.
@@ -79,7 +80,7 @@ def prepare(
         if key not in by_settings:
             try:
                 by_settings[key] = _prepare(settings, engine, date)
-            except ConfigError as error:
+            except ModelAbsent as error:
                 if need_weights:
                     raise
                 by_settings[key] = _absent(settings, engine, str(error))

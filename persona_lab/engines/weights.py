@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from persona_lab.core.errors import ConfigError
+from persona_lab.core.errors import ConfigError, ModelAbsent
 from persona_lab.core.experiment import ModelSettings
 from persona_lab.engines.digests import cached_sha256
 from persona_lab.engines.packaged import unpacked
@@ -54,7 +54,7 @@ def _from_hub(settings: ModelSettings) -> Path:
         )
     except (LocalEntryNotFoundError, HfHubHTTPError, OSError, ValueError) as error:
         first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise ConfigError(
+        raise ModelAbsent(
             f"{settings.name}: {settings.path} is not in the local hub cache and cannot be "
             f"fetched ({first}). Fetch it where there is a network, or give model.path=FOLDER."
         ) from None

@@ -143,14 +143,16 @@ def test_a_plan_can_do_without_a_model_that_is_not_here(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     pytest.importorskip("transformers")
-    absent = ["recipe=quickstart", "judge.path=/no/such/judge", "model.engine=scripted"]
+    absent = ["recipe=quickstart", "judge.path=no_such/judge", "model.engine=scripted"]
     assert main([*absent, "--dry-run"]) == 0
     out = capsys.readouterr().out
     assert re.search(r"judge.*156.*~", out)
-    assert "Tokens estimated by words: smollm2_135m: the model path /no/such/judge" in " ".join(
+    assert "Tokens estimated by words: smollm2_135m: no_such/judge is not in the local" in " ".join(
         out.split()
     )
     assert main(absent) == 2
+    for wrong in ("judge.path=/no/such/judge", "judge.reasoning=true"):
+        assert main(["recipe=quickstart", wrong, "model.engine=scripted", "--dry-run"]) == 2
 
 
 def test_the_data_can_be_checked(capsys: pytest.CaptureFixture[str]) -> None:
