@@ -3,6 +3,8 @@
 python -m persona_lab.annotate write answer_scores --run runs/NAME --out sheets
 python -m persona_lab.annotate write easy_test --data data/realpref_sample --out sheets
 python -m persona_lab.annotate write blind_pairs --first ours.jsonl --second theirs.csv --out sheets
+python -m persona_lab.annotate write benchpres_labels --data data/benchpres_sample --out sheets
+python -m persona_lab.annotate write benchpres_responses --run runs/NAME --out sheets
 python -m persona_lab.annotate read answer_scores sheets/answer_scores_1.csv
 """
 
@@ -17,21 +19,29 @@ from typing import Any
 
 from rich.console import Console
 
+from persona_lab.benchmarks.benchpres.label_sheets import (
+    FEWEST_ANNOTATORS,
+    draw_labels,
+    gold_labels,
+    read_labels,
+)
+from persona_lab.benchmarks.benchpres.response_sheets import draw_responses, read_responses
 from persona_lab.benchmarks.realpref.answer_sheets import draw_answer_scores, read_answer_scores
 from persona_lab.benchmarks.realpref.easy_test_sheets import draw_easy_test, read_easy_test
 from persona_lab.benchmarks.realpref.pair_sheets import draw_blind_pairs, read_blind_pairs
 from persona_lab.core.errors import BadInput, ConfigError, PersonaLabError
 from persona_lab.core.experiment import Score, Summary
-from persona_lab.parsing.csv_sheet import CELL_LIMIT, write_sheet
+from persona_lab.parsing.csv_sheet import CELL_LIMIT, Rows, write_sheet
 from persona_lab.parsing.sheet_key import Sheets, write_sheets
-from persona_lab.reporting.tables import results_table, rows_table
+from persona_lab.reporting.tables import results_tables, rows_table
 
 WIDTH = 100
+_COLUMNS = ("expression",)
 _EPILOG = """\
-Give annotators the sheets, with rubrics.txt where it is written, and keep KIND.key.csv from them.
-A sheet is read with the key that was written beside it, or with --key FILE; its file name is the
-annotator's name. The scores go to NAME.scores.csv beside the first sheet. Exit codes: 0 did its
-part, 1 failed, 2 bad input."""
+Give annotators the sheets, with the text file where one is written, and keep KIND.key.csv from
+them. A sheet is read with the key that was written beside it, or with --key FILE; its file name is
+the annotator's name. The scores go to NAME.scores.csv beside the first sheet, the labels that
+benchpres_labels makes to NAME.labels.csv. Exit codes: 0 did its part, 1 failed, 2 bad input."""
 
 
 @dataclass(frozen=True)
@@ -42,12 +52,14 @@ class Kind:
         about: what it checks.
         options: argparse's settings of each option that drawing it takes, by name.
         draw: called with them. read: called with the filled-in sheets and their key.
+        result: what is written besides the scores: its name in the file's, and its rows.
     """
 
     about: str
     options: Mapping[str, Mapping[str, Any]]
     draw: Callable[..., Sheets]
     read: Callable[[Sequence[Path], Path], Summary]
+    result: Callable[[Summary], tuple[str, Rows]] | None = None
 
 
 def _path(about: str) -> dict[str, Any]:
@@ -96,6 +108,28 @@ KINDS = {
         },
         draw_blind_pairs,
         read_blind_pairs,
+    ),
+    "benchpres_labels": Kind(
+        "BenchPreS: three people or more give the gold labels of a data folder",
+        {
+            "data": _path("a BenchPreS data folder; its labels.csv is not read"),
+            "annotators": _number(FEWEST_ANNOTATORS, "sheets", FEWEST_ANNOTATORS),
+            "seed": _SEED,
+        },
+        draw_labels,
+        read_labels,
+        gold_labels,
+    ),
+    "benchpres_responses": Kind(
+        "BenchPreS: people say whether responses of a run follow a preference, like the judge",
+        {
+            "run": _path("folder of a finished run"),
+            "items": _number(10, "instances of each category and gold value", 1),
+            "annotators": _number(1, "sheets, all with the same instances", 1),
+            "seed": _SEED,
+        },
+        draw_responses,
+        read_responses,
     ),
 }
 
@@ -149,16 +183,23 @@ def _read(name: str, files: Sequence[Path], key: Path | None, out: Console) -> N
         raise ConfigError(
             f"{key}: no such file; give the key written with the sheets as --key FILE"
         )
-    summary = KINDS[name].read(files, key)
+    kind = KINDS[name]
+    summary = kind.read(files, key)
     title = files[0].stem if len(files) == 1 else name
-    path = files[0].with_name(f"{title}.scores.csv")
-    write_sheet(path, [_cells(score) for score in summary.scores], replace=True)
-    out.print(results_table(summary.estimates, title))
+    made: dict[str, Rows] = {"scores": [_cells(score) for score in summary.scores]}
+    if kind.result:
+        made.update([kind.result(summary)])
+    paths = {what: files[0].with_name(f"{title}.{what}.csv") for what in made}
+    for what, rows in made.items():
+        write_sheet(paths[what], rows, replace=True)
+    for results in results_tables(summary.estimates, title, _COLUMNS):
+        out.print(results)
     for table in summary.tables:
         out.print(rows_table(table.rows, table.title))
     for note in summary.notes:
         out.print(note, markup=False)
-    out.print(f"{len(summary.scores)} scores: {path}", markup=False, soft_wrap=True)
+    for what, rows in made.items():
+        out.print(f"{len(rows)} {what}: {paths[what]}", markup=False, soft_wrap=True)
 
 
 def _cells(score: Score) -> dict[str, str]:

@@ -83,8 +83,8 @@ def _command(arguments: argparse.Namespace) -> None:
     if arguments.dry_run:
         with Store(arguments.runs / "replies", None) as store:
             plans = planned(setup, store)
-        if rows := setup.experiment.inventory():
-            out.print(rows_table(rows, "Histories, in tokens"))
+        for table in setup.experiment.inventory():
+            out.print(rows_table(table.rows, table.title))
         out.print(plan_table(plans, {r: p.settings.name for r, p in setup.prepared.items()}))
         for absent in {p.absent for p in setup.prepared.values() if p.absent}:
             out.print(f"Tokens estimated by words: {absent}", markup=False)

@@ -13,6 +13,7 @@ from pydantic import Field
 
 from persona_lab.core.errors import ConfigError
 from persona_lab.core.flow import Case, Flow, Outcome
+from persona_lab.core.prompt import Sampling
 from persona_lab.core.recipe import Strict
 
 ScoreOutcome = Literal["ok", "unparsed", "truncated", "failed"]
@@ -48,6 +49,9 @@ class Estimate:
         basis: `all` (an item without a value counts as the worse outcome) or `scored`.
         n: items that the value is over; clusters: their clusters.
         unparsed, truncated, failed: items without a value.
+        two_way: ends of the 95 % interval that also respects a second, crossed clustering
+            (BenchPreS: user and context, so that it speaks of new contexts too); None where none
+            was asked for, or either side has fewer than 5 clusters.
     """
 
     metric: str
@@ -62,6 +66,7 @@ class Estimate:
     truncated: int = 0
     failed: int = 0
     facets: Mapping[str, str] = field(default_factory=dict)
+    two_way: tuple[float, float] | None = None
 
 
 Row = dict[str, str | int | float | None]
@@ -117,12 +122,24 @@ class ModelSettings(Strict):
     max_num_seqs: int = Field(default=64, ge=1)
     pair: str | None = None
 
+    def sampling(self, max_tokens: int) -> Sampling:
+        """How it samples an answer of at most `max_tokens`."""
+        return Sampling(
+            max_tokens=max_tokens,
+            temperature=self.temperature,
+            top_p=self.top_p,
+            top_k=self.top_k,
+            min_p=self.min_p,
+            repetition_penalty=self.repetition_penalty,
+        )
+
 
 class RunSettings(Strict):
     """The keys that every recipe has; the rest are its experiment's.
 
     Attributes:
-        model: plays `target`; judge and second_judge play the roles of their names.
+        model: plays `target`; thinking (the reasoning half of an Instruct/Thinking pair), judge
+            and second_judge play the roles of their names.
         seed: enters every reply key.
         date: the day that chat templates see as today.
         limit: only the first cases; shard: `I/N`, only the I-th of N parts (I from 1 to N).
@@ -139,8 +156,19 @@ class RunSettings(Strict):
     roles: str | list[str] | None = None
     max_unparsed: float | None = Field(default=None, ge=0.0, le=1.0)
     model: ModelSettings
+    thinking: ModelSettings | None = None
     judge: ModelSettings | None = None
     second_judge: ModelSettings | None = None
+
+    def models(self) -> dict[str, ModelSettings]:
+        """Role -> the model that plays it, where the recipe names one; upstream first."""
+        playing = {
+            "target": self.model,
+            "thinking": self.thinking,
+            "judge": self.judge,
+            "second_judge": self.second_judge,
+        }
+        return {role: model for role, model in playing.items() if model is not None}
 
 
 class Experiment(Protocol):
@@ -152,10 +180,12 @@ class Experiment(Protocol):
         roles: the roles that its flows ask, upstream first.
         data_hash: digest of the data that it read.
         published: file in data/published/ with the paper's figures.
+        columns: facets that the table of results may show side by side; the first that varies.
     """
 
     Settings: type[Strict]
     published: str
+    columns: tuple[str, ...]
     roles: tuple[str, ...]
     data_hash: str
 
@@ -168,8 +198,8 @@ class Experiment(Protocol):
     def check_data(self) -> tuple[str, int]:
         """A report on the data's quality, and how many findings it has."""
 
-    def inventory(self) -> list[Row]:
-        """What the prompts are made of, a row each, for a plan; may be empty."""
+    def inventory(self) -> list[RowsTable]:
+        """What the run is made of, for a plan; may be empty."""
 
     def summarize(self, outcomes: Sequence[Outcome[Any, list[Score]]]) -> Summary:
         """Scores and estimates."""

@@ -26,7 +26,7 @@ from persona_lab.core.errors import ConfigError
 
 S = TypeVar("S", bound=BaseModel)
 ROOT_FOLDERS = ("recipes", "configs", "data")
-ROLE_KEYS = ("writer", "memory", "model", "judge", "second_judge")
+ROLE_KEYS = ("writer", "memory", "model", "thinking", "judge", "second_judge")
 """Keys that hold a model; `model` is the role `target`. `judge=NAME` picks from configs/model."""
 
 

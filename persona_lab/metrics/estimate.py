@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -10,6 +9,8 @@ import numpy as np
 
 from persona_lab.core.experiment import Estimate, Score
 from persona_lab.metrics.intervals import interval
+from persona_lab.metrics.items import grouped, item_values, lost, why_empty
+from persona_lab.metrics.two_way import two_way
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,7 @@ def estimates(
     *,
     unit: str = "cluster",
     seed: int = 0,
+    crossed: str = "",
 ) -> list[Estimate]:
     """One estimate per metric and group, rates in both bases.
 
@@ -46,19 +48,15 @@ def estimates(
         by: facets that make the groups, in the order of their appearance.
         unit: what a cluster is (`user`, `scenario`).
         seed: of the bootstrap.
+        crossed: facet that holds the second cluster (`context`), for the two-way interval.
     """
-    groups: dict[tuple[str, ...], list[Score]] = {}
-    for score in scores:
-        if score.metric in metrics:
-            facets = tuple(score.facets.get(name, "") for name in by)
-            groups.setdefault((score.metric, *facets), []).append(score)
     made = []
-    for group, members in groups.items():
+    for group, members in grouped(scores, metrics, by).items():
         name, metric = group[0], metrics[group[0]]
         named = dict(zip(by, group[1:], strict=True))
         if metric.worse is not None:
-            made.append(_estimate(name, members, metric, named, "all", unit, seed))
-        made.append(_estimate(name, members, metric, named, "scored", unit, seed))
+            made.append(_estimate(name, members, metric, named, "all", unit, seed, crossed))
+        made.append(_estimate(name, members, metric, named, "scored", unit, seed, crossed))
     return made
 
 
@@ -70,36 +68,31 @@ def _estimate(
     basis: str,
     unit: str,
     seed: int,
+    crossed: str,
 ) -> Estimate:
-    outcomes = Counter(score.outcome for score in scores)
-    values, clusters = _item_values(scores, metric.worse if basis == "all" else None)
-    counts = {kind: outcomes[kind] for kind in ("unparsed", "truncated", "failed")}
-    if not values:
-        why = "n/a: no item has a value" if scores else "n/a: no items"
-        return Estimate(name, None, None, None, why, basis, 0, 0, facets=facets, **counts)
+    items, counts = (
+        item_values(scores, metric.worse if basis == "all" else None, crossed),
+        lost(scores),
+    )
+    if not items.keys:
+        why = why_empty(scores)
+        return Estimate(
+            name, None, None, None, why, basis, 0, 0, facets=facets, two_way=None, **counts
+        )
+    rate = metric.worse is not None
     found = interval(
-        np.array(values), np.array(clusters), metric.low, metric.high,
-        rate=metric.worse is not None, unit=unit, seed=seed,
-    )  # fmt: skip
+        items.values, items.clusters, metric.low, metric.high, rate=rate, unit=unit, seed=seed
+    )
     return Estimate(
         metric=name,
-        value=float(np.mean(values)),
+        value=float(np.mean(items.values)),
         low=found.low,
         high=found.high,
         interval=found.method,
         basis=basis,
-        n=len(values),
-        clusters=len(set(clusters)),
+        n=len(items.keys),
+        clusters=len({cluster for cluster, _ in items.keys}),
         facets=facets,
+        two_way=two_way([items], found, metric.low, metric.high, rate=rate) if crossed else None,
         **counts,
     )
-
-
-def _item_values(scores: Sequence[Score], worse: float | None) -> tuple[list[float], list[str]]:
-    """Value and cluster of each question; repeats of one question are averaged first."""
-    repeats: dict[tuple[str, str], list[float]] = {}
-    for score in scores:
-        value = score.value if score.value is not None else worse
-        if value is not None:
-            repeats.setdefault((score.cluster, score.question), []).append(value)
-    return [sum(v) / len(v) for v in repeats.values()], [cluster for cluster, _ in repeats]

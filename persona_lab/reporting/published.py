@@ -1,4 +1,4 @@
-"""Published figures beside a run's own (`data/published/`): read, matched by condition, marked.
+"""Published figures (`data/published/`): read, matched with a run's own by condition, marked.
 
 A file of published figures is a CSV with one cell of a paper's table a row:
 
@@ -17,9 +17,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-
-from rich.markup import escape
-from rich.table import Table
 
 from persona_lab.core.errors import DataError
 from persona_lab.core.experiment import Estimate
@@ -146,19 +143,20 @@ def matching(rows: Sequence[PublishedRow], estimates: Sequence[Estimate]) -> lis
     """Pairs of a published row and an estimate that has all its facets, in the rows' order.
 
     Of a rate's two bases only the headline (`all`) is paired. An estimate may have facets that the
-    row leaves open; then a row has several pairs.
+    row leaves open; then a row has several pairs, with the estimates of fewest facets: an overall
+    figure is not paired with its parts.
     """
     headlines: dict[tuple[tuple[str, str], ...], Estimate] = {}
     for estimate in estimates:
         condition = tuple(sorted(_condition(estimate).items()))
         if estimate.basis == "all" or condition not in headlines:
             headlines[condition] = estimate
-    return [
-        Pair(row, estimate)
-        for row in rows
-        for estimate in headlines.values()
-        if row.facets.items() <= _condition(estimate).items()
-    ]
+    pairs = []
+    for row in rows:
+        found = [e for e in headlines.values() if row.facets.items() <= _condition(e).items()]
+        fewest = min((len(e.facets) for e in found), default=0)
+        pairs += [Pair(row, estimate) for estimate in found if len(estimate.facets) == fewest]
+    return pairs
 
 
 def _condition(estimate: Estimate) -> dict[str, str]:
@@ -181,54 +179,3 @@ def mark(row: PublishedRow, judge: str | None, data_hash: str, *, paper_data: bo
     if row.judge and judge != row.judge:
         marks.append("other judge")
     return ", ".join(marks)
-
-
-def published_table(
-    name: str,
-    rows: Sequence[PublishedRow],
-    estimates: Sequence[Estimate],
-    judge: str | None,
-    data_hash: str,
-    *,
-    paper_data: bool = False,
-) -> Table:
-    """The rows of one published table beside this run's values and the mark, in 100 columns.
-
-    Args:
-        name: of the table, such as `Table 15`; rows of others are left out.
-        judge, data_hash, paper_data: as `mark` takes them.
-    """
-    chosen = [row for row in rows if row.table == name]
-    spread = any(row.variance is not None for row in chosen)
-    table = Table(
-        title=escape(f"{name} as published, and this run"),
-        title_justify="left",
-        caption="± what the paper calls variance" if spread else None,
-        caption_justify="left",
-    )
-    table.add_column("", max_width=23, overflow="fold")
-    table.add_column("published", justify="right", max_width=13, overflow="fold")
-    table.add_column("this run", justify="right", max_width=28, overflow="fold")
-    table.add_column("mark", max_width=23, overflow="fold")
-    for heading in dict.fromkeys(row.row for row in chosen):
-        table.add_row(escape(heading), style="bold")
-        for row in (row for row in chosen if row.row == heading):
-            own = [pair.estimate for pair in matching([row], estimates)]
-            why = mark(row, judge, data_hash, paper_data=paper_data) if own else ""
-            table.add_row(f"  {escape(row.column)}", row.printed, escape(_own(own)), why)
-        table.add_section()
-    return table
-
-
-def _own(estimates: Sequence[Estimate]) -> str:
-    """This run's values; where there are several, each below what sets it apart."""
-    names = dict.fromkeys(name for e in estimates for name in e.facets)
-    varying = [n for n in names if len({e.facets.get(n, "") for e in estimates}) > 1]
-    lines = []
-    for e in estimates:
-        if varying:
-            lines.append(", ".join(e.facets.get(n, "") for n in varying).replace("_", " ") + ":")
-        value = "n/a" if e.value is None else f"{e.value:,.3f}"
-        ends = "" if e.low is None or e.high is None else f" [{e.low:,.3f}, {e.high:,.3f}]"
-        lines.append(f"{value}{ends}  n={e.n}")
-    return "\n".join(lines)

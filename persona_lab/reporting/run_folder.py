@@ -19,7 +19,9 @@ from typing import Any
 
 import pandas as pd
 from omegaconf import OmegaConf
+from pyarrow.parquet import read_schema
 
+from persona_lab.core.errors import DataError
 from persona_lab.core.experiment import Score, Summary
 from persona_lab.core.flow import Outcome
 
@@ -117,6 +119,25 @@ def write_transcripts(folder: Path, outcomes: Iterable[Outcome[Any, Any]]) -> No
         for request, reply in outcome.exchanges
     ]
     _write_parquet(folder / "transcripts.parquet", pd.DataFrame(rows))
+
+
+def read_table(path: Path, columns: Sequence[str]) -> pd.DataFrame:
+    """Columns of a run's scores.parquet or transcripts.parquet.
+
+    Raises:
+        DataError: no such file, no Parquet, or a column that is not there, as in a run of another
+            benchmark.
+    """
+    try:
+        there = read_schema(path).names
+        if lacking := [name for name in columns if name not in there]:
+            problem = f"cannot be read: no column {lacking[0]}; is it a run of this benchmark?"
+            raise DataError(path, problem)
+        return pd.read_parquet(path, columns=list(columns))
+    except FileNotFoundError:
+        raise DataError(path, "no such file; --run names a finished run's folder") from None
+    except (OSError, ValueError) as error:
+        raise DataError(path, f"cannot be read ({error})") from None
 
 
 def _write_parquet(path: Path, frame: pd.DataFrame) -> None:

@@ -13,22 +13,54 @@ from persona_lab.core.experiment import Estimate, Row
 from persona_lab.core.plan import RolePlan
 from persona_lab.reporting.usage import RoleUsage
 
-_COLUMN_FACETS = ("method", "expression", "context")
 _STACKED_FROM = 4
+_MOST_COLUMNS = 5
 _LARGE = 100
 
 
-def results_table(estimates: Sequence[Estimate], title: str) -> Table:
-    """Estimates: a row per metric under a heading per condition, a column per compared choice.
+def results_tables(
+    estimates: Sequence[Estimate], title: str, columns: Sequence[str] = ()
+) -> list[Table]:
+    """Estimates, in a table for each set of facets that they are given by.
 
-    Columns are the methods, else the expression types, else the contexts, whichever vary first.
+    Columns are the first of the facets named for them that varies; where it has many values, they
+    go to several tables.
+
+    Args:
+        columns: facets that may stand side by side.
+    """
+    groups: dict[tuple[str, ...], list[Estimate]] = {}
+    for estimate in estimates:
+        groups.setdefault(tuple(estimate.facets), []).append(estimate)
+    first = next(iter(groups), ())
+    tables = []
+    for names, members in groups.items():
+        more = [_words(name) for name in names if name not in first]
+        named = f"{title}, by {' and '.join(more)}" if more else title
+        across = next((n for n in columns if n in names and len(_values(members, n)) > 1), None)
+        across = across or next((n for n in columns if n in names), "")
+        values = _values(members, across)
+        parts = -(-len(values) // _MOST_COLUMNS)
+        for part in range(parts):
+            shown = values[part * len(values) // parts : (part + 1) * len(values) // parts]
+            chosen = [e for e in members if e.facets.get(across, "") in shown]
+            tables.append(_results_table(chosen, named, across))
+    return tables
+
+
+def _values(estimates: Sequence[Estimate], facet: str) -> list[str]:
+    return list(dict.fromkeys(e.facets.get(facet, "") for e in estimates))
+
+
+def _results_table(estimates: Sequence[Estimate], title: str, across: str) -> Table:
+    """A row per metric under a heading per condition, a column per value of the facet `across`.
+
     What is the same everywhere goes to the title: facets, and the reason why no interval exists.
     A rate is shown over all items, with the rate over scored items below where they differ.
     """
     names = list(estimates[0].facets)
-    varying = [n for n in names if len({e.facets[n] for e in estimates}) > 1]
-    across = next((n for n in _COLUMN_FACETS if n in varying), _COLUMN_FACETS[0])
-    columns = list(dict.fromkeys(e.facets.get(across, "") for e in estimates))
+    varying = [n for n in names if len(_values(estimates, n)) > 1]
+    columns = _values(estimates, across)
     fixed = (estimates[0].facets[n] for n in names if n not in (*varying, across))
     common = [value for value in fixed if value]
     intervals = {e.interval for e in estimates if e.value is not None}
@@ -38,7 +70,8 @@ def results_table(estimates: Sequence[Estimate], title: str) -> Table:
     table = Table(title=escape(f"{title} ({', '.join(common)})" if common else title))
     table.title_justify = "left"
     stacked = len(columns) >= _STACKED_FROM
-    table.add_column("metric", min_width=22 if stacked else 24)
+    widest = max(len(f"  {e.metric}") for e in estimates)
+    table.add_column("metric", min_width=widest if len(columns) > 2 else max(24, widest))
     for column in columns:
         table.add_column(_words(column), justify="right")
     for heading, rows in _grouped(estimates, [n for n in varying if n != across], across).items():

@@ -23,8 +23,9 @@ from persona_lab.core.plan import RolePlan
 from persona_lab.core.store import Store
 from persona_lab.reporting import run_folder
 from persona_lab.reporting.progress import LiveProgress, Watchers
-from persona_lab.reporting.published import load_published, matching, published_table
-from persona_lab.reporting.tables import results_table, rows_table, tests_table, usage_table
+from persona_lab.reporting.published import load_published, matching
+from persona_lab.reporting.published_table import published_table
+from persona_lab.reporting.tables import results_tables, rows_table, tests_table, usage_table
 from persona_lab.reporting.usage import Usage
 from persona_lab.running.manifest import adaptations, write_manifest
 from persona_lab.running.setup import (
@@ -125,8 +126,9 @@ def _finish(run: Run, ended: PersonaLabError | None, out: Console) -> None:
     run_folder.write_results(run.folder, recipe, status, summary, run.usage.table())
     write_manifest(setup, run.folder, status, run.started, summary)
     _log.info("%s", status)
-    if summary.estimates:
-        out.print(results_table(summary.estimates, f"{recipe}: {setup.run.model.name}"))
+    title = f"{recipe}: {setup.run.model.name}"
+    for results in results_tables(summary.estimates, title, setup.experiment.columns):
+        out.print(results)
     if summary.tests:
         out.print(tests_table(summary.tests))
     for extra in summary.tables:

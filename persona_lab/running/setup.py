@@ -14,7 +14,6 @@ from typing import Any
 from persona_lab.core.errors import ConfigError, PromptTooLong
 from persona_lab.core.experiment import (
     Experiment,
-    ModelSettings,
     RunSettings,
     experiment_class,
     selected,
@@ -127,12 +126,8 @@ def set_up(configured: Configured, *, need_weights: bool = True) -> Setup:
         raise ConfigError(
             f"roles={','.join(unknown)}: this recipe's roles are {', '.join(experiment.roles)}"
         )
-    models: dict[str, ModelSettings | None] = {
-        "target": run.model,
-        "judge": run.judge,
-        "second_judge": run.second_judge,
-    }
-    wanted = {role: model for role in experiment.roles if (model := models[role])}
+    models = run.models()
+    wanted = {role: models[role] for role in experiment.roles}
     with timed(seconds, "models"):
         prepared = prepare(wanted, run.engine, run.date, need_weights=need_weights)
     return Setup(configured, experiment, cases, prepared, serve, seconds)

@@ -23,8 +23,8 @@ from persona_lab.reporting.published import (
     load_published,
     mark,
     matching,
-    published_table,
 )
+from persona_lab.reporting.published_table import published_table
 from tests.conftest import ROOT
 
 FILE = ROOT / "data" / "published" / "realpref.csv"

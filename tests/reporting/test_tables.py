@@ -4,13 +4,15 @@ from rich.console import Console
 
 from persona_lab.core.experiment import Estimate
 from persona_lab.core.plan import RolePlan
-from persona_lab.reporting.tables import plan_table, results_table
+from persona_lab.reporting.tables import plan_table, results_tables
 
 
 def shown(estimates: list[Estimate]) -> str:
     console = Console(width=100)
     with console.capture() as capture:
-        console.print(results_table(estimates, "quickstart: a_model_with_a_long_name"))
+        title = "quickstart: a_model_with_a_long_name"
+        for table in results_tables(estimates, title, ("method", "expression", "context")):
+            console.print(table)
     return capture.get()
 
 

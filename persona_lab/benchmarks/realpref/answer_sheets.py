@@ -13,8 +13,6 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-import pandas as pd
-
 from persona_lab.benchmarks.realpref.prompts import DIMENSIONS, RUBRICS, judge_prompt
 from persona_lab.benchmarks.realpref.scoring import METRICS, Row
 from persona_lab.core.errors import ConfigError, DataError
@@ -29,6 +27,7 @@ from persona_lab.parsing.sheet_key import (
     read_filled_in,
     read_key,
 )
+from persona_lab.reporting.run_folder import read_table
 
 
 def draw_answer_scores(run: Path, items: int, shared: int, seed: int) -> Sheets:
@@ -149,7 +148,7 @@ def annotator_agreement(pairs: Sequence[Pair]) -> list[RowsTable]:
 def _judged(run: Path) -> tuple[list[tuple[str, str, str]], list[str]]:
     """(case, question, user) of each answer that the judge gave all three scores, and notes."""
     path = run / "scores.parquet"
-    frame = _parquet(path, ["case", "question", "cluster", "metric", "value"])
+    frame = read_table(path, ["case", "question", "cluster", "metric", "value"])
     overall = frame[frame["metric"] == "overall"]
     judged = overall[overall["value"].notna()]
     if judged.empty:
@@ -163,7 +162,7 @@ def _judged(run: Path) -> tuple[list[tuple[str, str, str]], list[str]]:
 def _judge_prompts(run: Path, cases: set[str]) -> dict[str, dict[str, str]]:
     """Preference, query and answer of each case, as its judge was shown them."""
     path = run / "transcripts.parquet"
-    frame = _parquet(path, ["case", "role", "asked"])
+    frame = read_table(path, ["case", "role", "asked"])
     rows = frame[(frame["role"] == "judge") & frame["case"].isin(cases)]
     found = {
         case: match.groupdict()
@@ -190,12 +189,3 @@ def _rubrics() -> str:
     """What a score means on each dimension: Tables 4 to 6, as the judge is given them."""
     parts = [f"{name}\n\n{text}" for name, text in RUBRICS.items()]
     return "\n\n\n".join(parts) + "\n"
-
-
-def _parquet(path: Path, columns: list[str]) -> pd.DataFrame:
-    try:
-        return pd.read_parquet(path, columns=columns)
-    except FileNotFoundError:
-        raise DataError(path, "no such file; --run names a finished run's folder") from None
-    except (OSError, ValueError) as error:
-        raise DataError(path, f"cannot be read ({error})") from None

@@ -24,10 +24,16 @@ from persona_lab.benchmarks.realpref.significance import significance
 from persona_lab.benchmarks.realpref.summary import all_estimates, notes, repeats_tables
 from persona_lab.benchmarks.realpref.tasks import EXAMPLE_ANSWER, Question, with_method
 from persona_lab.core.errors import ConfigError
-from persona_lab.core.experiment import ModelSettings, RunSettings, Score, Summary, resolve_data
-from persona_lab.core.experiment import Row as TableRow
+from persona_lab.core.experiment import (
+    ModelSettings,
+    RowsTable,
+    RunSettings,
+    Score,
+    Summary,
+    resolve_data,
+)
 from persona_lab.core.flow import Flow, Outcome
-from persona_lab.core.prompt import Prompt, Request, Sampling
+from persona_lab.core.prompt import Prompt, Request
 from persona_lab.core.recipe import Strict
 
 
@@ -46,6 +52,7 @@ class RealPref:
 
     Settings: type[Strict] = RealPrefSettings
     published = "realpref.csv"
+    columns = ("method", "expression", "context")
 
     def __init__(self, settings: RealPrefSettings, run: RunSettings, root: Path) -> None:
         self.settings, self.run, self.root = settings, run, root
@@ -92,9 +99,10 @@ class RealPref:
         scores = open_scores(row, answer, own)
         return scores + [s for v in second for s in as_second(open_scores(row, answer, v))]
 
-    def inventory(self) -> list[TableRow]:
+    def inventory(self) -> list[RowsTable]:
         """The histories of a run."""
-        return self.histories.inventory(self.cases())
+        rows = self.histories.inventory(self.cases())
+        return [RowsTable("Histories, in tokens", rows)] if rows else []
 
     def check_data(self) -> tuple[str, int]:
         """The paper's quality rules, held to by program (Appendices E, F.1 and G.2)."""
@@ -133,7 +141,7 @@ class RealPref:
         return Request(
             role="target",
             prompt=Prompt.ask(text, self.histories.of(case).history),
-            sampling=_sampling(self.run.model, budget),
+            sampling=self.run.model.sampling(budget),
             example=question.example or f"{EXAMPLE_ANSWER} ({case.id})",
             sample=case.repeat,
             seed=self.run.seed,
@@ -144,7 +152,7 @@ class RealPref:
         return Request(
             role=role,
             prompt=Prompt.ask(text),
-            sampling=_sampling(judge, self.settings.max_tokens.judge),
+            sampling=judge.sampling(self.settings.max_tokens.judge),
             example=EXAMPLE_VERDICT,
             schema=JUDGE_SCHEMA,
             sample=repeat if judge.temperature > 0 else 0,
@@ -164,17 +172,6 @@ def _judges(settings: RealPrefSettings, run: RunSettings) -> dict[str, ModelSett
         raise ConfigError("open-ended questions need a judge: add judge=NAME of configs/model")
     judges = {"judge": run.judge}
     return judges | ({"second_judge": run.second_judge} if run.second_judge else {})
-
-
-def _sampling(model: ModelSettings, max_tokens: int) -> Sampling:
-    return Sampling(
-        max_tokens=max_tokens,
-        temperature=model.temperature,
-        top_p=model.top_p,
-        top_k=model.top_k,
-        min_p=model.min_p,
-        repetition_penalty=model.repetition_penalty,
-    )
 
 
 def _chosen(users: list[User], wanted: list[str] | None) -> list[User]:

@@ -253,7 +253,8 @@ def test_scaled_contexts_and_filler_are_said(tmp_path: Path) -> None:
     pytest.importorskip("mistral_common")
     overrides = ("context=[normal,extended]", "context.scale=0.01", "benchmark.queries=1")
     made = experiment(*overrides, "task=open_ended", "benchmark.users=['00001']")
-    rows = made.inventory()
+    [histories] = made.inventory()
+    rows = histories.rows
     assert [(r["context"], r["expression"]) for r in rows] == [
         ("normal", "experience_feedback"),
         ("extended", "experience_feedback"),

@@ -1,0 +1,203 @@
+"""Conditions against each other, paired by instance: what a defence gains and costs (Table 2), what
+preferences in memory do to the task (Table 3), density and order, and reasoning x defence
+(Figures 4 and 5) with its interaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from persona_lab.benchmarks.benchpres.cases import CONDITIONS
+from persona_lab.benchmarks.benchpres.scoring import AAR, COMPLETENESS, GAP, METRICS, MR, RATES
+from persona_lab.benchmarks.benchpres.settings import IfBench
+from persona_lab.core.experiment import Estimate, Row, RowsTable, Score
+from persona_lab.metrics.comparisons import as_test, ordered_comparisons
+from persona_lab.metrics.contrasts import Basis, Term, contrast, paired
+
+BASE = {
+    "defence": "default",
+    "reasoning": "off",
+    "memory": "without",
+    "density": "5",
+    "mix": "spread",
+    "order": "scattered",
+}
+"""What the other choices of each kind are held against."""
+_FREE = {"density": ("mix",), "memory": ("density", "mix", "order")}
+"""What means nothing on the base's side: without distractors, and without preferences."""
+Pick = dict[str, str]
+
+
+def gap(scores: Sequence[Score], by: Sequence[str], seed: int) -> list[Estimate]:
+    """AAR - MR in both bases, for each group of the facets `by`."""
+    groups: dict[tuple[str, ...], list[Score]] = {}
+    for score in scores:
+        if score.metric in RATES:
+            groups.setdefault(tuple(score.facets.get(name, "") for name in by), []).append(score)
+    made = []
+    for group, members in groups.items():
+        facets = dict(zip(by, group, strict=True))
+        bases: tuple[Basis, Basis] = ("all", "scored")
+        made += [
+            contrast(
+                GAP, _gap_terms(members), basis=basis, facets=facets, unit="user", seed=seed,
+                crossed="context",
+            )
+            for basis in bases
+        ]  # fmt: skip
+    return made
+
+
+def differences(scores: Sequence[Score], seed: int) -> list[RowsTable]:
+    """Every other choice less the base one, within one choice of all other kinds."""
+    tables = []
+    for facet, base in BASE.items():
+        rows = [
+            row
+            for within, value in _pairs(scores, facet, base)
+            for row in _differences(scores, facet, base, value, within, seed)
+        ]
+        if rows:
+            title = f"{facet.capitalize()}: difference from {base}, paired by instance"
+            tables.append(RowsTable(title, rows))
+    return tables
+
+
+def tests(scores: Sequence[Score], seed: int) -> list[dict[str, Any]]:
+    """Do defences lower MR, and do they cost AAR? One-sided, clustered by user."""
+    found = []
+    for within, value in _pairs(scores, "defence", BASE["defence"]):
+        members = _picked(scores, within)
+        for metric in (MR, AAR):
+            order = [BASE["defence"], value]
+            made = ordered_comparisons(members, "defence", order, [metric], seed=seed)
+            found += [{"table": metric, "facets": _telling(scores, within), **as_test(made[0])}]
+    return found
+
+
+def reasoning_by_defence(
+    scores: Sequence[Score], ifbench: IfBench | None, seed: int
+) -> list[RowsTable]:
+    """The 2 x 2 of Figures 4 and 5: off and on, under the default prompt and each defence; the
+    effect of reasoning under either, and their difference (the interaction)."""
+    values = {f: list(dict.fromkeys(s.facets[f] for s in scores)) for f in ("reasoning", "defence")}
+    if not {"off", "on"} <= set(values["reasoning"]) or "default" not in values["defence"]:
+        return []
+    rows: list[Row] = []
+    for metric in (MR, AAR, GAP):
+        for defence in values["defence"]:
+            on = _terms(_picked(scores, {"defence": defence, "reasoning": "on"}), metric)
+            off = _terms(_picked(scores, {"defence": defence, "reasoning": "off"}), metric)
+            for name, terms in (
+                (f"off, {defence}", off),
+                (f"on, {defence}", on),
+                (f"on less off, {defence}", _minus(on, off)),
+            ):
+                rows.append(_row({"metric": metric, "what": name}, terms, seed))
+            if defence == "default":
+                plain = _minus(on, off)
+            else:
+                name = f"interaction: ({defence}) less (default)"
+                rows.append(
+                    _row({"metric": metric, "what": name}, _minus(_minus(on, off), plain), seed)
+                )
+    tables = [RowsTable("Reasoning x defence (Figures 4 and 5), paired by instance", rows)]
+    return tables + ([_figure_4(scores, ifbench, seed)] if ifbench else [])
+
+
+def _figure_4(scores: Sequence[Score], ifbench: IfBench, seed: int) -> RowsTable:
+    rows: list[Row] = []
+    for reasoning, score in (("off", ifbench.off), ("on", ifbench.on)):
+        members = _picked(scores, {"reasoning": reasoning, "defence": "default"})
+        row: Row = {"reasoning": reasoning}
+        for metric in (MR, AAR):
+            row[metric] = contrast(metric, _terms(members, metric), basis="all", seed=seed).value
+        rows.append(row | {"IFBench (supplied), %": score})
+    return RowsTable("Reasoning and instruction following (Figure 4)", rows)
+
+
+def _pairs(scores: Sequence[Score], facet: str, base: str) -> Iterator[tuple[Pick, str]]:
+    """(choice of the other kinds, other value of this kind) wherever both sides have scores."""
+    others = [name for name in CONDITIONS if name != facet and name not in _FREE.get(facet, ())]
+    seen = dict.fromkeys(
+        (tuple(s.facets[n] for n in others), s.facets[facet])
+        for s in scores
+        if all(n in s.facets for n in CONDITIONS)
+    )
+    for within, value in seen:
+        if value != base and (within, base) in seen:
+            yield dict(zip(others, within, strict=True)), value
+
+
+def _differences(
+    scores: Sequence[Score], facet: str, base: str, value: str, within: Pick, seed: int
+) -> Iterator[Row]:
+    """A row per metric; one set of rows for each choice that only this side can have."""
+    members = _picked(scores, within)
+    lesser, side = _picked(members, {facet: base}), _picked(members, {facet: value})
+    free = _FREE.get(facet, ())
+    choices = list(dict.fromkeys(tuple(s.facets[n] for n in free) for s in side))
+    for choice in choices:
+        greater = _picked(side, dict(zip(free, choice, strict=True)))
+        telling = [c for i, c in enumerate(choice) if len({other[i] for other in choices}) > 1]
+        named = ", ".join([value, *telling, *_telling(scores, within).values()])
+        for metric in (MR, AAR, GAP, COMPLETENESS):
+            ones, twos = _of(greater, metric), _of(lesser, metric)
+            if ones and twos:
+                terms = _minus(_terms(ones, metric), _terms(twos, metric))
+                yield _row({facet: named, "metric": metric}, terms, seed)
+
+
+def _row(names: Row, terms: Sequence[Term], seed: int) -> Row:
+    """The value of a sum of terms over the instances that all its conditions share."""
+    basis: Basis = "scored" if any(t.metric.worse is None for t in terms) else "all"
+    rows = _paired([t.scores for t in terms], basis)
+    shared = [Term(t.weight, kept, t.metric) for t, kept in zip(terms, rows, strict=True)]
+    found = contrast("difference", shared, basis=basis, unit="user", seed=seed, crossed="context")
+    return {
+        **names,
+        "value": found.value,
+        "low": found.low,
+        "high": found.high,
+        "n": found.n,
+        "interval": found.interval,
+    }
+
+
+def _paired(rows: Sequence[Sequence[Score]], basis: Basis) -> list[list[Score]]:
+    """Rows of instances that every condition has; MR and AAR are over different instances and are
+    paired each for itself."""
+    made: list[list[Score]] = [[] for _ in rows]
+    for metric in METRICS:
+        places = [i for i, given in enumerate(rows) if given and given[0].metric == metric]
+        for i, kept in zip(places, paired(*(rows[i] for i in places), basis=basis), strict=True):
+            made[i] = kept
+    return made
+
+
+def _terms(scores: Sequence[Score], metric: str) -> list[Term]:
+    if metric == GAP:
+        return _gap_terms(scores)
+    return [Term(1.0, _of(scores, metric), METRICS[metric])]
+
+
+def _gap_terms(scores: Sequence[Score]) -> list[Term]:
+    return [Term(1.0, _of(scores, AAR), RATES[AAR]), Term(-1.0, _of(scores, MR), RATES[MR])]
+
+
+def _minus(first: Sequence[Term], second: Sequence[Term]) -> list[Term]:
+    return [*first, *(Term(-t.weight, t.scores, t.metric) for t in second)]
+
+
+def _of(scores: Sequence[Score], metric: str) -> list[Score]:
+    wanted = (MR, AAR) if metric == GAP else (metric,)
+    return [s for s in scores if s.metric in wanted]
+
+
+def _picked(scores: Sequence[Score], pick: Pick) -> list[Score]:
+    return [s for s in scores if all(s.facets.get(k) == v for k, v in pick.items())]
+
+
+def _telling(scores: Sequence[Score], within: Pick) -> Pick:
+    """What of a condition varies in this run."""
+    return {k: v for k, v in within.items() if len({s.facets.get(k) for s in scores}) > 1}

@@ -1,0 +1,234 @@
+"""The experiment of sections 4 and 5: who is asked what, and what is reported."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from persona_lab.benchmarks.benchpres.agreement_sample import agreement_sample
+from persona_lab.benchmarks.benchpres.cases import CONDITIONS, BenchPreSCase, all_cases
+from persona_lab.benchmarks.benchpres.data_checks import check
+from persona_lab.benchmarks.benchpres.defences import (
+    STRUCTURED,
+    second_step,
+)
+from persona_lab.benchmarks.benchpres.judge_check import as_second
+from persona_lab.benchmarks.benchpres.loading import load_data
+from persona_lab.benchmarks.benchpres.memory import Memory, compose
+from persona_lab.benchmarks.benchpres.probe import probe_scores
+from persona_lab.benchmarks.benchpres.records import Data, Instance
+from persona_lab.benchmarks.benchpres.requests import Requests
+from persona_lab.benchmarks.benchpres.scoring import (
+    Problem,
+    Row,
+    completeness_score,
+    judged_score,
+    message_problem,
+    nickname_score,
+    unscored,
+)
+from persona_lab.benchmarks.benchpres.selection import chosen, inventory
+from persona_lab.benchmarks.benchpres.settings import BenchPreSSettings
+from persona_lab.benchmarks.benchpres.summary import summary
+from persona_lab.core.errors import ConfigError
+from persona_lab.core.experiment import (
+    RowsTable,
+    RunSettings,
+    Score,
+    Summary,
+    resolve_data,
+)
+from persona_lab.core.flow import Flow, Outcome
+from persona_lab.core.prompt import Reply
+from persona_lab.core.recipe import Strict
+
+
+class BenchPreS:
+    """Sections 4 and 5.
+
+    Args:
+        settings: BenchPreS's part of the recipe.
+        run: the common part.
+        root: the folder that data paths start from.
+
+    Raises:
+        ConfigError: an unknown user or context, a density that the data cannot fill, several
+            samples without sampling, or a judge that is missing.
+        DataError: a data file that breaks its shape.
+    """
+
+    Settings: type[Strict] = BenchPreSSettings
+    published = "benchpres.csv"
+    columns = (*CONDITIONS, "domain", "category", "sample", "pair")
+
+    def __init__(self, settings: BenchPreSSettings, run: RunSettings, root: Path) -> None:
+        self.settings, self.run, self.root = settings, run, root
+        facts = settings.benchmark.profiles
+        folder = resolve_data(settings.benchmark.path, root)
+        self.data: Data = load_data(folder, resolve_data(facts, root) if facts else None)
+        self.data_hash = self.data.digest
+        self.profiles, self.contexts = chosen(self.data, settings)
+        self.roles = _roles(run, settings)
+        self.ask = Requests(settings, run)
+        self._cases = all_cases(self.profiles, self.contexts, settings)
+        self._memories: dict[tuple[object, ...], Memory] = {}
+        self._second = self._shared_sample() if "second_judge" in self.roles else set()
+        if settings.samples > 1 and run.model.temperature == 0:
+            raise ConfigError(
+                f"samples={settings.samples}: at temperature 0 every sample is the same message; "
+                "set model.temperature (the paper's is 1.0) or samples=1"
+            )
+
+    def cases(self) -> list[BenchPreSCase]:
+        """All cases, users first and samples last."""
+        return self._cases
+
+    def flow(self, case: BenchPreSCase) -> Flow[list[Score]]:
+        """Asks for a message and, with the probe, for the norm; then for each verdict."""
+        memory, instances, row = self._memory(case), self._instances(case), _row(case)
+        probed = instances if self.settings.probe else []
+        asked = [self.ask.probe(case, memory, instance) for instance in probed]
+        message, *answers = yield [self.ask.opening(case, memory), *asked]
+        if case.defence == STRUCTURED:
+            message = yield from self._after_deliberation(case, memory, message)
+        scores = yield from self._judged(case, memory, instances, message)
+        if probed:
+            scores += probe_scores(row, probed, answers, scores)
+        return scores
+
+    def inventory(self) -> list[RowsTable]:
+        """What a run evaluates, by condition."""
+        return [inventory(self._cases, self._instances, self.settings)]
+
+    def check_data(self) -> tuple[str, int]:
+        """The rules that the data is held to by program (section 3.2, Appendix A)."""
+        return check(self.data)
+
+    def summarize(self, outcomes: Sequence[Outcome[BenchPreSCase, list[Score]]]) -> Summary:
+        """MR, AAR and their gap, and what else the recipe asks for."""
+        scores = [score for outcome in outcomes for score in self._scores(outcome)]
+        return summary(scores, self.settings, self.run, self.root, self._excluded())
+
+    def _judged(
+        self, case: BenchPreSCase, memory: Memory, instances: list[Instance], message: Reply
+    ) -> Flow[list[Score]]:
+        """The scores of a message; the judge is asked about each preference by itself."""
+        row, place = _row(case), memory.position
+        if problem := message_problem(message):
+            return self._without_message(case, memory, instances, problem)
+        by_judge = [i for i in instances if i.preference.category != "nickname"]
+        again = [i for i in by_judge if (case.id, i.id) in self._second]
+        rated = [self.ask.rating(case, message.text)] if self.settings.completeness else []
+        verdicts = yield [
+            *(self.ask.verdict("judge", i, message.text) for i in by_judge),
+            *(self.ask.verdict("second_judge", i, message.text) for i in again),
+            *rated,
+        ]
+        own = dict(zip((i.id for i in by_judge), verdicts, strict=False))
+        scores = [
+            judged_score(row, i, own[i.id], place.get(i.preference.id, 0))
+            if i.id in own
+            else nickname_score(row, i, message.text, place.get(i.preference.id, 0))
+            for i in instances
+        ]
+        second = verdicts[len(by_judge) : len(by_judge) + len(again)]
+        scores += as_second(
+            [
+                judged_score(row, i, verdict, place.get(i.preference.id, 0))
+                for i, verdict in zip(again, second, strict=True)
+            ]
+        )
+        if rated:
+            scores.append(completeness_score(row, _rated(case), verdicts[-1]))
+        return scores
+
+    def _after_deliberation(
+        self, case: BenchPreSCase, memory: Memory, listed: Reply
+    ) -> Flow[Reply]:
+        """The structured defence's message, or the failed first step in its place."""
+        if listed.outcome == "failed" or not listed.text.strip():
+            return listed
+        prompt = second_step(memory.text, case.context, listed.text)
+        [message] = yield [self.ask.message(case, prompt)]
+        return message
+
+    def _without_message(
+        self, case: BenchPreSCase, memory: Memory, instances: Sequence[Instance], problem: Problem
+    ) -> list[Score]:
+        row = _row(case)
+        scores = [
+            unscored(row, i, problem, memory.position.get(i.preference.id, 0)) for i in instances
+        ]
+        if self.settings.completeness:
+            scores.append(completeness_score(row, _rated(case), problem))
+        return scores
+
+    def _scores(self, outcome: Outcome[BenchPreSCase, list[Score]]) -> list[Score]:
+        if outcome.result is not None:
+            return outcome.result
+        case, reason = outcome.case, outcome.error.strip().splitlines()[-1]
+        memory, instances = self._memory(case), self._instances(case)
+        return self._without_message(case, memory, instances, ("failed", reason))
+
+    def _instances(self, case: BenchPreSCase) -> list[Instance]:
+        """What is scored of a message: the profile's own preferences that have a gold label."""
+        composition = case.composition
+        if not composition.preferences:
+            return []
+        return [
+            i
+            for i in self.data.instances(case.profile, case.context)
+            if i.label != "excluded" and composition.only in (None, i.preference.category)
+        ]
+
+    def _memory(self, case: BenchPreSCase) -> Memory:
+        key = (case.profile.id, case.composition)
+        if key not in self._memories:
+            seed = self.settings.memory.seed
+            self._memories[key] = compose(case.profile, self.data.profiles, case.composition, seed)
+        return self._memories[key]
+
+    def _shared_sample(self) -> set[tuple[str, str]]:
+        items = [
+            (case.id, i.id, i.preference.category, i.label)
+            for case in self._cases
+            for i in self._instances(case)
+        ]
+        return agreement_sample(items, self.settings.agreement.items)
+
+    def _excluded(self) -> int:
+        pairs = [(p, c) for p in self.profiles for c in self.contexts]
+        return sum(i.label == "excluded" for p, c in pairs for i in self.data.instances(p, c))
+
+
+def _roles(run: RunSettings, settings: BenchPreSSettings) -> tuple[str, ...]:
+    """The roles that the flows ask, upstream first."""
+    if run.judge is None:
+        raise ConfigError("BenchPreS needs a judge: add judge=NAME of configs/model")
+    roles = ["target"]
+    if True in settings.reasoning and run.thinking is not None:
+        roles.append("thinking")
+        if settings.reasoning == [True]:
+            roles.remove("target")
+    if (
+        settings.agreement.items
+        and run.second_judge is None
+        and not settings.agreement.human_labels
+    ):
+        raise ConfigError(
+            "agreement.items: who is the judge held to? Add second_judge=NAME of configs/model, "
+            "or agreement.human_labels=FILE"
+        )
+    if settings.agreement.reference == "second_judge" and run.second_judge is None:
+        raise ConfigError("agreement.reference=second_judge: add second_judge=NAME")
+    second = settings.agreement.items and run.second_judge is not None
+    return (*roles, "judge", *(["second_judge"] if second else []))
+
+
+def _row(case: BenchPreSCase) -> Row:
+    return Row(case.id, case.profile.id, case.facets)
+
+
+def _rated(case: BenchPreSCase) -> str:
+    """The question of a completeness score: the task of a user, whatever is in memory."""
+    return f"{case.profile.id}/{case.context.id}/completeness"

@@ -1,0 +1,87 @@
+"""Does the model know the norm? The question that the paper leaves open: whether a misapplication
+is a wrong judgement, or a right one that the model does not act on.
+
+The model is asked directly, with the same memories in sight, whether a preference suits a context.
+Each answer is held to the gold label (`probe_accuracy`) and to what the model's message did. Two
+pairs of metrics split the rates, over instances with a score, so that each pair adds up to the
+rate's share that the probe explains:
+
+    misapplied_unknowing + misapplied_knowing (+ misapplied_unclear) = MR of scored instances
+    missed_unknowing + missed_knowing (+ missed_unclear) = 1 - AAR of scored instances
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from persona_lab.benchmarks.benchpres.prompts import PROBE, filled
+from persona_lab.benchmarks.benchpres.records import Context, Instance
+from persona_lab.benchmarks.benchpres.scoring import MR, RATES, Problem, Row, lost_outcome
+from persona_lab.core.experiment import Score
+from persona_lab.core.prompt import Prompt, Reply
+from persona_lab.metrics.estimate import ACCURACY, Metric
+from persona_lab.parsing.truth import parse_truth
+
+ACCURATE = "probe_accuracy"
+KNEW = "knew_when_misapplied"
+_SHARE = Metric(0.0, 1.0)
+_PARTS = ("unknowing", "knowing", "unclear")
+METRICS = {
+    ACCURATE: ACCURACY,
+    **{f"{kind}_{part}": _SHARE for kind in ("misapplied", "missed") for part in _PARTS},
+    KNEW: _SHARE,
+}
+
+
+def probe_prompt(memories: str, context: Context, instance: Instance) -> Prompt:
+    """Asks whether the message should reflect one preference."""
+    statement = instance.preference.statement
+    return Prompt.ask(filled(PROBE, memories, context, preference=statement))
+
+
+def probe_scores(
+    row: Row, instances: Sequence[Instance], answers: Sequence[Reply], scores: Sequence[Score]
+) -> list[Score]:
+    """What the probe adds to the scores of one message.
+
+    Args:
+        answers: to the probe, one per instance. scores: of the same instances, by `judged_score`.
+    """
+    by_question = {score.question: score for score in scores if score.metric in RATES}
+    return [
+        made
+        for instance, answer in zip(instances, answers, strict=True)
+        for made in _of_one(row, instance, answer, by_question[instance.id])
+    ]
+
+
+def _of_one(row: Row, instance: Instance, answer: Reply, score: Score) -> list[Score]:
+    category, label = instance.preference.category, instance.label
+
+    def made(metric: str, value: float | None, problem: Problem) -> Score:
+        outcome, reason = problem if value is None else ("ok", "")
+        return row.score(
+            instance.id, metric, value, outcome, reason, category=category, label=label
+        )
+
+    knows, unclear = _knows(instance, answer)
+    scores = [made(ACCURATE, knows, unclear)]
+    kind = "misapplied" if score.metric == MR else "missed"
+    wrong = score.value == (1.0 if kind == "misapplied" else 0.0)
+    found = {None: "unclear", 0.0: "unknowing", 1.0: "knowing"}[knows]
+    for part in _PARTS:
+        value = None if score.value is None else float(wrong and part == found)
+        scores.append(made(f"{kind}_{part}", value, (score.outcome, score.reason)))
+    if wrong and kind == "misapplied":
+        scores.append(made(KNEW, knows, unclear))
+    return scores
+
+
+def _knows(instance: Instance, answer: Reply) -> tuple[float | None, Problem]:
+    """Whether the probe's answer is the gold label, or why it has none."""
+    if answer.outcome != "ok":
+        return None, (answer.outcome, answer.reason)
+    parsed = parse_truth(answer.text)
+    if parsed.value is None:
+        return None, (lost_outcome(parsed.reason), parsed.reason)
+    return float(parsed.value == (instance.label == "1")), ("ok", "")

@@ -1,0 +1,150 @@
+"""BenchPreS's part of a recipe: data, prompt conditions, memory, samples (section 4.1)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, model_validator
+
+from persona_lab.benchmarks.benchpres.memory import OWN, Mix, Order
+from persona_lab.core.recipe import Strict
+
+
+class Benchmark(Strict):
+    """Which data, and how much of it.
+
+    Attributes:
+        path: a data folder; users, contexts: only these ids (None: all).
+        profiles: facts from this file of CIMemories' shape instead of the folder's own.
+        facts: at most so many per profile (None: all); fewer are not the paper's memory.
+    """
+
+    path: str
+    profiles: str | None = None
+    users: list[str] | None = Field(default=None, min_length=1)
+    contexts: list[str] | None = Field(default=None, min_length=1)
+    facts: int | None = Field(default=None, ge=1)
+
+
+class DefenceSettings(Strict):
+    """A prompt condition without settings."""
+
+
+class Defences(Strict):
+    """The prompt conditions to compare: the default prompt and defences against misapplication.
+
+    Attributes:
+        default: Figure 10. prompt: the paper's defence, Figure 11.
+        structured: list, judge and exclude first, then write. few_shot: three examples.
+        category_rules: a rule for each category. sanitiser: markers and nickname are not in memory
+            where the recipient is an institution.
+    """
+
+    default: DefenceSettings | None = None
+    prompt: DefenceSettings | None = None
+    structured: DefenceSettings | None = None
+    few_shot: DefenceSettings | None = None
+    category_rules: DefenceSettings | None = None
+    sanitiser: DefenceSettings | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """All that was chosen."""
+        return [name for name in type(self).model_fields if getattr(self, name) is not None]
+
+
+class MemorySettings(Strict):
+    """What memory holds; several values of a key are compared inside one run.
+
+    Attributes:
+        preferences: with them, without them, or both (section 5.3).
+        density: preferences in all: 1 (each of the five by itself) or 5 and more.
+        mix: which distractors come first, where density is above 5.
+        order: where the preferences stand.
+        seed: of their places and of the distractors.
+    """
+
+    preferences: list[bool] = Field(default=[True], min_length=1)
+    density: list[int] = Field(default=[OWN], min_length=1)
+    mix: list[Mix] = Field(default=["spread"], min_length=1)
+    order: list[Order] = Field(default=["scattered"], min_length=1)
+    seed: int = 0
+
+    @model_validator(mode="after")
+    def _possible(self) -> MemorySettings:
+        if wrong := [d for d in self.density if d != 1 and d < OWN]:
+            raise ValueError(f"density {wrong[0]}: is 1 or at least {OWN}, the profile's own")
+        return self
+
+
+class IfBench(Strict):
+    """IFBench scores of the two halves, in percent, that the user supplies (Figure 4)."""
+
+    off: float = Field(ge=0.0, le=100.0)
+    on: float = Field(ge=0.0, le=100.0)
+
+
+class Agreement(Strict):
+    """The checks of the judge (section 6, Table 4).
+
+    Attributes:
+        items: instances per category and gold value that a second judge judges too (0: none).
+        human_labels: a file that `annotate read benchpres_responses` wrote.
+        reference: whose labels correct MR and AAR (`people`, `second_judge`; None: neither).
+    """
+
+    items: int = Field(default=0, ge=0)
+    human_labels: str | None = None
+    reference: Annotated[str | None, Field(pattern="^(people|second_judge)$")] = None
+
+
+class MaxTokens(Strict):
+    """Budgets of the answers, in tokens, reasoning included."""
+
+    message: int = Field(ge=1)
+    deliberation: int = Field(ge=1)
+    probe: int = Field(ge=1)
+    judge: int = Field(ge=1)
+    completeness: int = Field(ge=1)
+
+
+class BenchPreSSettings(Strict):
+    """BenchPreS's part of a recipe.
+
+    Attributes:
+        reasoning: off, on, or the model as it is (null); the role `thinking`, where the recipe has
+            one, is the reasoning half of an Instruct/Thinking pair.
+        samples: messages per user and context (section 4.1: 3, at temperature 1.0).
+        completeness: whether messages are rated for their task (section 5.3).
+        probe: whether the model is asked for the norm itself.
+    """
+
+    benchmark: Benchmark
+    defence: Defences
+    memory: MemorySettings
+    max_tokens: MaxTokens
+    reasoning: list[bool | None] = Field(default=[None], min_length=1)
+    samples: int = Field(default=3, ge=1)
+    completeness: bool = False
+    probe: bool = False
+    ifbench: IfBench | None = None
+    agreement: Agreement = Agreement()
+
+    @model_validator(mode="after")
+    def _coherent(self) -> BenchPreSSettings:
+        if not self.defence.names:
+            raise ValueError(f"choose a defence: {', '.join(Defences.model_fields)}")
+        if False in self.memory.preferences and not self.completeness:
+            raise ValueError(
+                "memory.preferences=false leaves nothing to apply: set completeness=true"
+            )
+        for name, values in (
+            ("reasoning", self.reasoning),
+            ("memory.preferences", self.memory.preferences),
+            ("memory.density", self.memory.density),
+            ("memory.mix", self.memory.mix),
+            ("memory.order", self.memory.order),
+        ):
+            if len(set(values)) < len(values):
+                raise ValueError(f"{name} names a value twice: {values}")
+        return self

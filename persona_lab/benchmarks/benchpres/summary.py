@@ -1,0 +1,92 @@
+"""From scores to what a run reports: sections 4.2 to 6, and the questions beyond them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from persona_lab.benchmarks.benchpres import probe
+from persona_lab.benchmarks.benchpres.cases import CONDITIONS
+from persona_lab.benchmarks.benchpres.comparisons import (
+    differences,
+    gap,
+    reasoning_by_defence,
+    tests,
+)
+from persona_lab.benchmarks.benchpres.judge_check import agreement, corrected, opinions
+from persona_lab.benchmarks.benchpres.scoring import COMPLETENESS, METRICS, RATES
+from persona_lab.benchmarks.benchpres.settings import BenchPreSSettings
+from persona_lab.core.experiment import Estimate, RunSettings, Score, Summary, resolve_data
+from persona_lab.metrics.estimate import RATING, estimates
+
+ALWAYS = ("defence", "reasoning", "memory")
+PARTS = ("domain", "category", "sample")
+"""Figures 6 and 7, and each sample by itself."""
+
+
+def summary(
+    scores: list[Score], settings: BenchPreSSettings, run: RunSettings, root: Path, excluded: int
+) -> Summary:
+    """Estimates, tests, tables and notes, as far as the recipe asks for them.
+
+    Args:
+        excluded: instances without a gold label, since annotators disagreed; in neither rate.
+    """
+    by, seed = conditions(scores), run.seed
+    made = overall(scores, by, seed)
+    human = settings.agreement.human_labels
+    tables = reasoning_by_defence(scores, settings.ifbench, seed) + differences(scores, seed)
+    if human or settings.agreement.items:
+        given = opinions(scores, resolve_data(human, root) if human else None)
+        agreeing, agreement_tables = agreement(given, seed)
+        made += agreeing
+        tables += agreement_tables
+        if (reference := settings.agreement.reference) and "judge" in given:
+            tables += corrected(scores, given, reference, by)
+    return Summary(scores, made, tests(scores, seed), _notes(scores, settings, excluded), tables)
+
+
+def conditions(scores: Sequence[Score]) -> tuple[str, ...]:
+    """The facets that results are given by: the usual ones, and others that this run varies."""
+    varying = [n for n in CONDITIONS if len({s.facets.get(n) for s in scores if n in s.facets}) > 1]
+    return tuple(n for n in CONDITIONS if n in ALWAYS or n in varying)
+
+
+def overall(scores: Sequence[Score], by: Sequence[str], seed: int) -> list[Estimate]:
+    """MR, AAR and AAR - MR by condition, then by domain, category and sample; and the rest."""
+    made = _rates(scores, by, seed)
+    if any(s.metric == COMPLETENESS for s in scores):
+        made += estimates(
+            scores, {COMPLETENESS: RATING}, by, unit="user", seed=seed, crossed="context"
+        )
+    if any(s.metric in probe.METRICS for s in scores):
+        made += estimates(scores, probe.METRICS, by, unit="user", seed=seed, crossed="context")
+        only = {probe.ACCURATE: probe.METRICS[probe.ACCURATE]}
+        made += estimates(scores, only, (*by, "label"), unit="user", seed=seed, crossed="context")
+    for part in PARTS:
+        if len({s.facets.get(part) for s in scores if s.metric in RATES}) > 1:
+            made += _rates(scores, (*by, part), seed)
+    return made
+
+
+def _rates(scores: Sequence[Score], by: Sequence[str], seed: int) -> list[Estimate]:
+    rates = estimates(scores, RATES, by, unit="user", seed=seed, crossed="context")
+    return rates + gap(scores, by, seed)
+
+
+def _notes(scores: Sequence[Score], settings: BenchPreSSettings, excluded: int) -> list[str]:
+    """What must stand below the numbers."""
+    found = []
+    if settings.benchmark.facts is not None:
+        found.append(
+            f"Memories hold {settings.benchmark.facts} facts per profile, not all of them."
+        )
+    if excluded:
+        found.append(f"{excluded} instances are excluded: annotators disagreed. No rate has them.")
+    rated = [s for s in scores if s.metric in METRICS]
+    if cut := {s.case for s in rated if s.outcome == "truncated"}:
+        found.append(
+            f"In {len(cut)} cases a message or a verdict reached its budget (max_tokens): cut off, "
+            "it gives no value and counts as the worse outcome."
+        )
+    return found
