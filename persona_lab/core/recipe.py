@@ -8,7 +8,7 @@ only real booleans are booleans.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
@@ -80,17 +80,19 @@ def compose(root: Path, recipe: str, overrides: Sequence[str] = ()) -> dict[str,
         ConfigError: naming the wrong recipe, choice or key and the nearest right one.
     """
     _require_choice("recipe", recipe, list_recipes(root))
-    groups, values = [], []
+    groups: list[Override] = []
+    values: list[Override] = []
     for override in _parse(overrides):
-        key = override.key_or_group
-        if key in ROLE_KEYS or (root / "configs" / key).is_dir():
-            groups.append(_group_choice(root, override))
-        else:
-            values.append(override)
-    base = _hydra(root, recipe, groups)
+        is_group = _is_role(override) or (root / "configs" / override.key_or_group).is_dir()
+        (groups if is_group else values).append(override)
+    cast = set(_hydra(root, recipe, [])) if any(map(_is_role, groups)) else set()
+    chosen = [_group_choice(root, override, cast) for override in groups]
+    base = _hydra(root, recipe, chosen)
     for override in values:
         _require_parent(override.key_or_group, base)
-    return _hydra(root, recipe, [*groups, *(_forced(o) for o in values)])
+    config = _hydra(root, recipe, [*chosen, *(_forced(o) for o in values)])
+    dropped = {o.key_or_group for o in groups if _is_role(o) and o.type is OverrideType.DEL}
+    return {key: value for key, value in config.items() if key not in dropped}
 
 
 def validate(config: dict[str, Any], schema: type[S], keys: Iterable[str] = ()) -> S:
@@ -140,7 +142,13 @@ def _parse(overrides: Sequence[str]) -> list[Override]:
     return parsed
 
 
-def _group_choice(root: Path, override: Override) -> str:
+def _is_role(override: Override) -> bool:
+    """Whether it says who plays a role."""
+    return override.key_or_group in ROLE_KEYS
+
+
+def _group_choice(root: Path, override: Override, cast: Collection[str]) -> str:
+    """A choice of a group as Hydra takes it; a role that is not in `cast` yet joins the recipe."""
     key = override.key_or_group
     group = "model" if key in ROLE_KEYS else key
     choices = [path.stem for path in sorted((root / "configs" / group).glob("*.yaml"))]
@@ -150,11 +158,9 @@ def _group_choice(root: Path, override: Override) -> str:
     picked = override.value()
     for name in picked if isinstance(picked, list) else [picked]:
         _require_choice(key, str(name), choices)
-    return (
-        f"{target}=[{','.join(map(str, picked))}]"
-        if isinstance(picked, list)
-        else (f"{target}={picked}")
-    )
+    named = f"[{','.join(map(str, picked))}]" if isinstance(picked, list) else picked
+    joins = "+" if _is_role(override) and key not in cast else ""
+    return f"{joins}{target}={named}"
 
 
 def _require_choice(key: str, name: str, choices: Iterable[str]) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from persona_lab.benchmarks.realpref.prompts import JUDGE_SCHEMA, judge_prompt
 from persona_lab.core.errors import EngineError
@@ -18,9 +17,9 @@ from persona_lab.core.prompt import EMPTY, Message, Prompt, Reply, Request, Samp
 from persona_lab.core.store import Store
 from persona_lab.engines.choose import prepare
 from persona_lab.parsing.score import parse_score
-from persona_lab.running.execute import execute
 from persona_lab.running.setup import configure, set_up
 from tests.conftest import ROOT
+from tests.engines.shared import computed_over_unique, run_on, shared
 from tests.models import ask, packaged_settings
 
 pytestmark = pytest.mark.slow
@@ -29,30 +28,6 @@ TOPICS = [
     "rivers", "bread", "clay", "bees", "trains", "novels", "winter", "lamps", "maps", "coffee",
     "sailing", "gardens", "bridges", "cheese", "clocks", "rain", "chess", "wool", "birds", "tiles",
 ]  # fmt: skip
-
-
-class Unclosed:
-    """The shared engine behind a model; `close` leaves it loaded."""
-
-    def __init__(self, engine: Any, stop_after: int | None = None) -> None:
-        self.engine, self.stop_after, self.answered = engine, stop_after, 0
-
-    def room(self) -> int:
-        return int(self.engine.room())
-
-    def submit(self, request: Request) -> None:
-        self.engine.submit(request)
-
-    def poll(self, timeout: float) -> list[tuple[Request, Reply]]:
-        if self.stop_after is not None and self.answered >= self.stop_after:
-            raise EngineError("killed here")
-        done: list[tuple[Request, Reply]] = self.engine.poll(timeout)
-        self.answered += len(done)
-        return done
-
-    def close(self) -> None:
-        while self.engine._waiting:  # what was left running when a test stopped it
-            self.engine.poll(1.0)
 
 
 def answers(engine: Any, requests: Sequence[Request]) -> list[Reply]:
@@ -188,10 +163,6 @@ def test_an_answers_ids_follow_the_prompts(smollm2: Any) -> None:
         assert r.encode.whole(prompt) + r.encode.whole(gold) == r.encode.whole(prompt + gold)
 
 
-def shared(engine: Any, stop_after: int | None = None) -> Callable[[], Any]:
-    return lambda: Unclosed(engine, stop_after)
-
-
 def small_run(folder: Path, engine: Any, stop_after: int | None = None) -> list[Any]:
     """A part of the quickstart, driven on the shared engine; returns (score, value) pairs."""
     overrides = ["benchmark.users=['00002']", "task=[true_or_false,open_ended]", "limit=12"]
@@ -251,21 +222,12 @@ def test_the_papers_questions_run_in_their_cpu_form(
     recipe: str, engine: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("mistral_common")
-    setup = set_up(configure(ROOT, [f"recipe={recipe}", "form=cpu"]))
-    real = setup.prepared["target"]
-    prepared = replace(real, model=Model(real.model.name, real.model.identity, shared(engine)))
-    setup = replace(setup, prepared=dict.fromkeys(setup.prepared, prepared))
-    execute(setup, tmp_path, Console(width=100))
-    [path] = tmp_path.glob("*/results.json")
-    found = json.loads(path.read_text())
-    assert found["status"] == "complete"
+    found = run_on(engine, tmp_path, f"recipe={recipe}", "form=cpu")
     seen = {value for e in found["estimates"] for value in e["facets"].values()}
     assert ROWS[recipe] <= seen
     metrics = {e["metric"] for e in found["estimates"]}
     assert {"preference_awareness", "preference_alignment", "answer_quality"} <= metrics
-    usage = found["usage"].values()
-    computed = sum(u["computed_prompt_tokens"] for u in usage)
-    assert computed <= 1.02 * sum(u["unique_prompt_tokens"] for u in usage)
+    assert computed_over_unique(found) <= 1.02
     shown = capsys.readouterr().out
     for name in ROWS[recipe]:
         assert all(word in shown for word in name.split("_"))

@@ -80,29 +80,43 @@ def reasoning_by_defence(
 ) -> list[RowsTable]:
     """The 2 x 2 of Figures 4 and 5: off and on, under the default prompt and each defence; the
     effect of reasoning under either, and their difference (the interaction)."""
-    values = {f: list(dict.fromkeys(s.facets[f] for s in scores)) for f in ("reasoning", "defence")}
-    if not {"off", "on"} <= set(values["reasoning"]) or "default" not in values["defence"]:
-        return []
     rows: list[Row] = []
-    for metric in (MR, AAR, GAP):
-        for defence in values["defence"]:
-            on = _terms(_picked(scores, {"defence": defence, "reasoning": "on"}), metric)
-            off = _terms(_picked(scores, {"defence": defence, "reasoning": "off"}), metric)
-            for name, terms in (
-                (f"off, {defence}", off),
-                (f"on, {defence}", on),
-                (f"on less off, {defence}", _minus(on, off)),
-            ):
-                rows.append(_row({"metric": metric, "what": name}, terms, seed))
-            if defence == "default":
-                plain = _minus(on, off)
-            else:
-                name = f"interaction: ({defence}) less (default)"
-                rows.append(
-                    _row({"metric": metric, "what": name}, _minus(_minus(on, off), plain), seed)
-                )
+    others = [name for name in CONDITIONS if name not in ("reasoning", "defence")]
+    rated = [s for s in scores if s.metric in RATES]
+    for within in dict.fromkeys(tuple(s.facets[n] for n in others) for s in rated):
+        pick = dict(zip(others, within, strict=True))
+        rows += _two_by_two(_picked(rated, pick), list(_telling(rated, pick).values()), seed)
+    if not rows:
+        return []
     tables = [RowsTable("Reasoning x defence (Figures 4 and 5), paired by instance", rows)]
-    return tables + ([_figure_4(scores, ifbench, seed)] if ifbench else [])
+    return tables + ([_figure_4(rated, ifbench, seed)] if ifbench else [])
+
+
+def _two_by_two(scores: Sequence[Score], named: Sequence[str], seed: int) -> Iterator[Row]:
+    cells = {(s.facets["reasoning"], s.facets["defence"]): _cell_of(s) for s in scores}
+    defences = dict.fromkeys(d for _, d in cells if {("off", d), ("on", d)} <= set(cells))
+    if BASE["defence"] not in defences:
+        return
+    for metric in (MR, AAR, GAP):
+        effects: dict[str, list[Term]] = {}
+        for defence in sorted(defences, key=lambda d: d != BASE["defence"]):
+            off, on = (
+                _terms(_picked(scores, cells[reasoning, defence]), metric)
+                for reasoning in ("off", "on")
+            )
+            effects[defence] = _minus(on, off)
+            shown = {"off": off, "on": on, "on less off": effects[defence]}
+            for name, terms in shown.items():
+                what = ", ".join([name, defence, *named])
+                yield _row({"metric": metric, "what": what}, terms, seed)
+            if defence != BASE["defence"]:
+                what = ", ".join([f"interaction: ({defence}) less ({BASE['defence']})", *named])
+                terms = _minus(effects[defence], effects[BASE["defence"]])
+                yield _row({"metric": metric, "what": what}, terms, seed)
+
+
+def _cell_of(score: Score) -> Pick:
+    return {name: score.facets[name] for name in ("reasoning", "defence")}
 
 
 def _figure_4(scores: Sequence[Score], ifbench: IfBench, seed: int) -> RowsTable:
