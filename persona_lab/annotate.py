@@ -5,6 +5,7 @@ python -m persona_lab.annotate write easy_test --data data/realpref_sample --out
 python -m persona_lab.annotate write blind_pairs --first ours.jsonl --second theirs.csv --out sheets
 python -m persona_lab.annotate write benchpres_labels --data data/benchpres_sample --out sheets
 python -m persona_lab.annotate write benchpres_responses --run runs/NAME --out sheets
+python -m persona_lab.annotate write persevalbench_verdicts --data DIR --out sheets
 python -m persona_lab.annotate read answer_scores sheets/answer_scores_1.csv
 """
 
@@ -26,6 +27,10 @@ from persona_lab.benchmarks.benchpres.label_sheets import (
     read_labels,
 )
 from persona_lab.benchmarks.benchpres.response_sheets import draw_responses, read_responses
+from persona_lab.benchmarks.persevalbench.audit_sheets import audited, draw_audit, read_audit
+from persona_lab.benchmarks.persevalbench.fidelity_sheets import draw_fidelity, read_fidelity
+from persona_lab.benchmarks.persevalbench.role_sheets import draw_roles, read_roles
+from persona_lab.benchmarks.persevalbench.verdict_sheets import draw_verdicts, read_verdicts
 from persona_lab.benchmarks.realpref.answer_sheets import draw_answer_scores, read_answer_scores
 from persona_lab.benchmarks.realpref.easy_test_sheets import draw_easy_test, read_easy_test
 from persona_lab.benchmarks.realpref.pair_sheets import draw_blind_pairs, read_blind_pairs
@@ -36,12 +41,14 @@ from persona_lab.parsing.sheet_key import Sheets, write_sheets
 from persona_lab.reporting.tables import results_tables, rows_table
 
 WIDTH = 100
-_COLUMNS = ("expression",)
+_COLUMNS = ("expression", "family")
 _EPILOG = """\
 Give annotators the sheets, with the text file where one is written, and keep KIND.key.csv from
 them. A sheet is read with the key that was written beside it, or with --key FILE; its file name is
-the annotator's name. The scores go to NAME.scores.csv beside the first sheet, the labels that
-benchpres_labels makes to NAME.labels.csv. Exit codes: 0 did its part, 1 failed, 2 bad input."""
+the annotator's name. What two annotators settle together is a sheet named adjudicated.csv
+(persevalbench_fidelity, persevalbench_roles). The scores go to NAME.scores.csv beside the first
+sheet, what benchpres_labels and persevalbench_audit make to NAME.labels.csv and NAME.audit.csv.
+Exit codes: 0 did its part, 1 failed, 2 bad input."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +83,14 @@ def _number(default: int, about: str, least: int = 0) -> dict[str, Any]:
 
 
 _SEED = _number(0, "seed of the draw")
+_SCENARIOS = _path("a PersEvalBench data folder")
+_PAIR = _number(2, "annotators, all with the same items", 2)
+_STUDY = {
+    "data": _SCENARIOS,
+    "items": _number(100, "scenarios, spread over error subtypes and relations", 1),
+    "annotators": _PAIR,
+    "seed": _SEED,
+}
 KINDS = {
     "answer_scores": Kind(
         "RealPref: two people score open-ended answers of a run on the judge's three dimensions",
@@ -130,6 +145,31 @@ KINDS = {
         },
         draw_responses,
         read_responses,
+    ),
+    "persevalbench_fidelity": Kind(
+        "PersEvalBench, Study 1: does an error response commit the error that it is meant to?",
+        _STUDY,
+        draw_fidelity,
+        read_fidelity,
+    ),
+    "persevalbench_roles": Kind(
+        "PersEvalBench, Study 2: should a state be ignored, support the response or dominate it?",
+        _STUDY,
+        draw_roles,
+        read_roles,
+    ),
+    "persevalbench_verdicts": Kind(
+        "PersEvalBench, Study 3: people do the evaluator's task, one response at a time",
+        _STUDY,
+        draw_verdicts,
+        read_verdicts,
+    ),
+    "persevalbench_audit": Kind(
+        "PersEvalBench, Appendix C.3: is an under-personalization response also over-personalized?",
+        {"data": _SCENARIOS, "annotators": _PAIR, "seed": _SEED},
+        draw_audit,
+        read_audit,
+        audited,
     ),
 }
 

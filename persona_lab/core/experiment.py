@@ -82,13 +82,19 @@ class RowsTable:
 
 @dataclass(frozen=True)
 class Summary:
-    """What an experiment makes of its outcomes; `tables` come besides estimates and tests."""
+    """What an experiment makes of its outcomes; `tables` come besides estimates and tests.
+
+    Attributes:
+        card: what the run says of its target as a judge of others, by metric; empty where it says
+            nothing. The runs that this judge serves in show it.
+    """
 
     scores: list[Score]
     estimates: list[Estimate]
     tests: list[dict[str, Any]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     tables: list[RowsTable] = field(default_factory=list)
+    card: Mapping[str, Estimate] = field(default_factory=dict)
 
 
 class ModelSettings(Strict):
@@ -181,11 +187,13 @@ class Experiment(Protocol):
         data_hash: digest of the data that it read.
         published: file in data/published/ with the paper's figures.
         columns: facets that the table of results may show side by side; the first that varies.
+        evaluates_judges: whether its roles are themselves under test, not judges of others.
     """
 
     Settings: type[Strict]
     published: str
     columns: tuple[str, ...]
+    evaluates_judges: bool
     roles: tuple[str, ...]
     data_hash: str
 

@@ -151,7 +151,7 @@ def _of_one(term: Term, items: Items, unit: str, seed: int) -> Interval:
     """The interval of one mean, times its weight."""
     found = interval(
         items.values, items.clusters, term.metric.low, term.metric.high,
-        rate=term.metric.worse is not None, unit=unit, seed=seed,
+        rate=term.metric.rate, unit=unit, seed=seed,
     )  # fmt: skip
     if found.low is None or found.high is None:
         return found
@@ -160,7 +160,7 @@ def _of_one(term: Term, items: Items, unit: str, seed: int) -> Interval:
 
 
 def _rates(terms: Sequence[Term]) -> bool:
-    return all(term.metric.worse is not None for term in terms)
+    return all(term.metric.rate for term in terms)
 
 
 def _range(terms: Sequence[Term]) -> tuple[float, float]:

@@ -21,11 +21,18 @@ class Metric:
         low, high: its range.
         worse: value that an item without one counts as in basis `all`; None where the metric is
             over scored items only (1-5 scores).
+        share: whether it is a share of 0/1 items although it is over scored items only.
     """
 
     low: float
     high: float
     worse: float | None = None
+    share: bool = False
+
+    @property
+    def rate(self) -> bool:
+        """Whether its items are 0/1."""
+        return self.share or self.worse is not None
 
 
 ACCURACY = Metric(0.0, 1.0, worse=0.0)
@@ -79,7 +86,7 @@ def _estimate(
         return Estimate(
             name, None, None, None, why, basis, 0, 0, facets=facets, two_way=None, **counts
         )
-    rate = metric.worse is not None
+    rate = metric.rate
     found = interval(
         items.values, items.clusters, metric.low, metric.high, rate=rate, unit=unit, seed=seed
     )

@@ -5,8 +5,9 @@ A file of published figures is a CSV with one cell of a paper's table a row:
     table,row,column,value,variance,n,judge,facets
     Table 15,Mem0,Type 1,4.476,,,Claude Sonnet 4,task=open_ended;...;metric=preference_awareness
 
-A figure belongs to an estimate if the estimate has all its facets, `metric` among them. It is
-never shown without its mark: other data or another judge make it a different measurement.
+A figure belongs to an estimate if the estimate has all its facets, `metric` among them, and none
+that it excludes (`evaluator!=constant_over`). It is never shown without its mark: other data or
+another judge make it a different measurement.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ PAPER_DATA_HASHES: frozenset[str] = frozenset()
 _NUMBER = r"-?[0-9]+(\.[0-9]+)?"
 _SPREAD = r"[0-9]+(\.[0-9]+)?"
 _COUNT = r"[1-9][0-9]*"
-_FACET = r"[a-z_]+=[^;=\s]+"
+_FACET = r"[a-z_]+!?=[^;=!\s]+"
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ class PublishedRow:
         variance: what the paper prints behind `±` and calls variance; n: items, where it says.
         judge: who judged; empty where nobody did.
         facets: its condition in this project's names, and its `metric`.
+        unlike: what its condition is not.
     """
 
     table: str
@@ -53,6 +55,12 @@ class PublishedRow:
     n: int | None = None
     judge: str = ""
     facets: Mapping[str, str] = field(default_factory=dict)
+    unlike: Mapping[str, str] = field(default_factory=dict)
+
+    def fits(self, condition: Mapping[str, str]) -> bool:
+        """Whether it was measured under this condition."""
+        excluded = self.unlike.items() & condition.items()
+        return self.facets.items() <= condition.items() and not excluded
 
 
 @dataclass(frozen=True)
@@ -112,6 +120,7 @@ def _row(path: Path, line: int, cells: Mapping[str, str]) -> PublishedRow:
     value = checked("value", _NUMBER, "a number", needed=True)
     variance = checked("variance", _SPREAD, "a number of at least 0")
     n = checked("n", _COUNT, "a whole number of at least 1")
+    facets, unlike = _facets(path, line, cells["facets"])
     return PublishedRow(
         table=table,
         row=row,
@@ -121,22 +130,26 @@ def _row(path: Path, line: int, cells: Mapping[str, str]) -> PublishedRow:
         variance=float(variance) if variance else None,
         n=int(n) if n else None,
         judge=checked("judge", r"\S(.*\S)?", "a name"),
-        facets=_facets(path, line, cells["facets"]),
+        facets=facets,
+        unlike=unlike,
     )
 
 
-def _facets(path: Path, line: int, cell: str) -> dict[str, str]:
+def _facets(path: Path, line: int, cell: str) -> tuple[dict[str, str], dict[str, str]]:
+    """What the condition is, and what it is not."""
     parts = cell.split(";")
     for part in parts:
         if not re.fullmatch(_FACET, part):
             problem = f"{part!r} is not key=value; write key=value;key=value"
             raise DataError(path, problem, line=line, field="facets")
-    facets = dict(part.split("=") for part in parts)
-    if len(facets) < len(parts):
+    named = dict(part.split("=") for part in parts)
+    if len(named) < len(parts):
         raise DataError(path, "a key is given twice", line=line, field="facets")
+    facets = {key: value for key, value in named.items() if not key.endswith("!")}
     if "metric" not in facets:
         raise DataError(path, "names no metric: add metric=NAME", line=line, field="facets")
-    return facets
+    unlike = {key[:-1]: value for key, value in named.items() if key.endswith("!")}
+    return facets, unlike
 
 
 def matching(rows: Sequence[PublishedRow], estimates: Sequence[Estimate]) -> list[Pair]:
@@ -153,7 +166,7 @@ def matching(rows: Sequence[PublishedRow], estimates: Sequence[Estimate]) -> lis
             headlines[condition] = estimate
     pairs = []
     for row in rows:
-        found = [e for e in headlines.values() if row.facets.items() <= _condition(e).items()]
+        found = [e for e in headlines.values() if row.fits(_condition(e))]
         fewest = min((len(e.facets) for e in found), default=0)
         pairs += [Pair(row, estimate) for estimate in found if len(estimate.facets) == fewest]
     return pairs

@@ -12,6 +12,8 @@ from persona_lab.reporting.published import PublishedRow, mark, matching
 
 _MOST_COLUMNS = 3
 """Of the paper's columns, that a table can hold with the intervals of this run."""
+_MOST_MODELS, _MANY_CELLS = 5, 20
+"""Turned round: columns that fit, and cells from which each beside this run's would be too long."""
 
 
 def published_table(
@@ -25,8 +27,9 @@ def published_table(
 ) -> Table:
     """One published table beside this run's values, with the mark.
 
-    A small table whose rows are models measured alike keeps the paper's shape, and this run is its
-    last row. In any other each figure stands beside the run's own value under the same condition.
+    Where the rows are models measured alike, a small table keeps the paper's shape, with this run
+    as its last row, and a large one is turned round, with this run as its last column. In any other
+    each figure stands beside the run's own value under the same condition.
 
     Args:
         name: of the table, such as `Table 15`; rows of others are left out.
@@ -44,8 +47,12 @@ def published_table(
     def marked(row: PublishedRow) -> str:
         return mark(row, judge, data_hash, paper_data=paper_data)
 
-    if _measured_alike(chosen):
-        _in_the_papers_shape(table, chosen, estimates, marked(chosen[0]))
+    shape = _shape(chosen)
+    if shape == "as printed":
+        _as_printed(table, chosen, estimates, marked(chosen[0]))
+        return table
+    if shape == "turned round":
+        _turned_round(table, chosen, estimates, marked(chosen[0]))
         return table
     table.add_column("", max_width=23, overflow="fold")
     table.add_column("published", justify="right", max_width=13, overflow="fold")
@@ -61,17 +68,22 @@ def published_table(
     return table
 
 
-def _measured_alike(rows: Sequence[PublishedRow]) -> bool:
-    """Whether the rows of a table differ in nothing that this project has a name for."""
+def _shape(rows: Sequence[PublishedRow]) -> str:
+    """How the rows of a table are shown, which differ in nothing that this project has a name for;
+    empty for rows that do."""
     conditions: dict[str, set[tuple[str, ...]]] = {}
     for row in rows:
         facets = tuple(f"{k}={v}" for k, v in sorted(row.facets.items()))
         conditions.setdefault(row.column, set()).add((row.judge, *facets))
-    fits = len({row.row for row in rows}) > 1 and len(conditions) <= _MOST_COLUMNS
-    return fits and all(len(found) == 1 for found in conditions.values())
+    models = len({row.row for row in rows})
+    if models < 2 or any(len(found) > 1 for found in conditions.values()):
+        return ""
+    if len(conditions) <= _MOST_COLUMNS:
+        return "as printed"
+    return "turned round" if models <= _MOST_MODELS and len(rows) > _MANY_CELLS else ""
 
 
-def _in_the_papers_shape(
+def _as_printed(
     table: Table, rows: Sequence[PublishedRow], estimates: Sequence[Estimate], why: str
 ) -> None:
     columns = list(dict.fromkeys(row.column for row in rows))
@@ -86,6 +98,21 @@ def _in_the_papers_shape(
     own = ([p.estimate for p in matching([first[c]], estimates)] for c in columns)
     label = f"this run ({why})" if why else "this run"
     table.add_row(label, *(escape(_own(found)) for found in own), style="bold")
+
+
+def _turned_round(
+    table: Table, rows: Sequence[PublishedRow], estimates: Sequence[Estimate], why: str
+) -> None:
+    models = list(dict.fromkeys(row.row for row in rows))
+    table.add_column("", max_width=20, overflow="fold")
+    for model in models:
+        table.add_column(escape(model), justify="right", max_width=9, overflow="fold")
+    table.add_column(f"this run ({why})" if why else "this run", justify="right", max_width=24)
+    for column in dict.fromkeys(row.column for row in rows):
+        mine = {row.row: row for row in rows if row.column == column}
+        own = [p.estimate for p in matching([next(iter(mine.values()))], estimates)]
+        cells = (mine[model].printed if model in mine else "" for model in models)
+        table.add_row(escape(column), *cells, escape(_own(own)))
 
 
 def _own(estimates: Sequence[Estimate]) -> str:

@@ -27,6 +27,7 @@ from persona_lab.reporting.published import load_published, matching
 from persona_lab.reporting.published_table import published_table
 from persona_lab.reporting.tables import results_tables, rows_table, tests_table, usage_table
 from persona_lab.reporting.usage import Usage
+from persona_lab.running.judge_card import card_lines, cards_for
 from persona_lab.running.manifest import adaptations, write_manifest
 from persona_lab.running.setup import (
     Setup,
@@ -139,7 +140,8 @@ def _finish(run: Run, ended: PersonaLabError | None, out: Console) -> None:
     if len(run.outcomes) < len(setup.cases):
         out.print(f"{len(run.outcomes)} of {len(setup.cases)} cases have a result so far.")
     out.print(f"{status}: {run.folder}", markup=False, soft_wrap=True)
-    for note in [*adaptations(setup), *summary.notes, *_recipe_notes(setup)]:
+    cards = card_lines(setup, cards_for(setup, run.folder.parent))
+    for note in [*adaptations(setup), *summary.notes, *cards, *_recipe_notes(setup)]:
         out.print(note, markup=False)
     if problem is not None:
         raise problem

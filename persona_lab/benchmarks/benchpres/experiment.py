@@ -60,6 +60,7 @@ class BenchPreS:
     Settings: type[Strict] = BenchPreSSettings
     published = "benchpres.csv"
     columns = (*CONDITIONS, "domain", "category", "sample", "pair")
+    evaluates_judges = False
 
     def __init__(self, settings: BenchPreSSettings, run: RunSettings, root: Path) -> None:
         self.settings, self.run, self.root = settings, run, root

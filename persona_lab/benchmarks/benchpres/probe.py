@@ -24,7 +24,7 @@ from persona_lab.parsing.truth import parse_truth
 
 ACCURATE = "probe_accuracy"
 KNEW = "knew_when_misapplied"
-_SHARE = Metric(0.0, 1.0)
+_SHARE = Metric(0.0, 1.0, share=True)
 _PARTS = ("unknowing", "knowing", "unclear")
 METRICS = {
     ACCURATE: ACCURACY,

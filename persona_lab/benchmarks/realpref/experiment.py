@@ -53,6 +53,7 @@ class RealPref:
     Settings: type[Strict] = RealPrefSettings
     published = "realpref.csv"
     columns = ("method", "expression", "context")
+    evaluates_judges = False
 
     def __init__(self, settings: RealPrefSettings, run: RunSettings, root: Path) -> None:
         self.settings, self.run, self.root = settings, run, root
