@@ -42,6 +42,9 @@ from persona_lab.core.flow import Flow, Outcome
 from persona_lab.core.prompt import Reply
 from persona_lab.core.recipe import Strict
 
+WRITERS = ("target", "thinking")
+"""Roles that write messages: the model under test, or both halves of a pair."""
+
 
 class BenchPreS:
     """Sections 4 and 5.
@@ -74,10 +77,11 @@ class BenchPreS:
         self._cases = all_cases(self.profiles, self.contexts, settings)
         self._memories: dict[tuple[object, ...], Memory] = {}
         self._second = self._shared_sample() if "second_judge" in self.roles else set()
-        if settings.samples > 1 and run.model.temperature == 0:
+        writers = [m for r, m in run.models().items() if r in self.roles and r in WRITERS]
+        if greedy := [m.name for m in writers if settings.samples > 1 and m.temperature == 0]:
             raise ConfigError(
-                f"samples={settings.samples}: at temperature 0 every sample is the same message; "
-                "set model.temperature (the paper's is 1.0) or samples=1"
+                f"samples={settings.samples}: at temperature 0 every sample of {greedy[0]} is the "
+                "same message; set its temperature (the paper's is 1.0) or samples=1"
             )
 
     def cases(self) -> list[BenchPreSCase]:

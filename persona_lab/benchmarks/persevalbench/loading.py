@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, StringConstraints
 
 from persona_lab.benchmarks.persevalbench.records import (
     APPLY_B,
@@ -56,7 +56,7 @@ class StateRecord(_Record):
     strength: Text
     transferability: Text
     role: Influence
-    turns: list[int] = Field(min_length=1)
+    turns: list[StrictInt] = Field(min_length=1)
 
 
 class StatesRecord(_Record):

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from persona_lab.core.prompt import Reply
-from persona_lab.parsing.json_reply import json_value
+from persona_lab.parsing.json_reply import json_objects
 from persona_lab.parsing.label import parse_label
 from persona_lab.parsing.parsed import Parsed, visible
 
@@ -21,6 +22,7 @@ VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 RIGHT, UNDER, OVER = VERDICTS
 _SHORT = {"UNDER": UNDER, "OVER": OVER}
 """What Prompt 12 itself calls them."""
+_NOT_A_LETTER = " \t\r\n\"'`:{},"
 EXAMPLE_VERDICT = json.dumps(
     {
         "verdict": RIGHT,
@@ -49,12 +51,19 @@ class Judged:
 
 
 def read_verdict(text: str) -> Judged:
-    """Reads a reply to Prompts 10 to 12."""
+    """Reads a reply to Prompts 10 to 12; subtype and confidence are those stated with the verdict
+    that counts."""
     parsed = parse_label(text, [*VERDICTS, *_SHORT], key="verdict")
+    stated = [o for o in json_objects(visible(text)[0])[0] if "verdict" in o]
+    flags = parsed.flags
+    if len({_named(o["verdict"]) for o in stated}) == 1:
+        flags = tuple(flag for flag in flags if flag != "differing")
     if parsed.value in _SHORT:
-        parsed = Parsed(_SHORT[parsed.value], parsed.reason, (*parsed.flags, "short"))
-    shown, _ = visible(text)
-    return Judged(parsed, _subtype(shown), _confidence(shown))
+        flags = (*flags, "short")
+    value = None if parsed.value is None else _named(parsed.value)
+    last = stated[-1] if stated else {}
+    verdict = Parsed(value, parsed.reason, flags)
+    return Judged(verdict, _subtype(last), _confidence(last))
 
 
 def verdict_probabilities(reply: Reply) -> dict[str, float] | None:
@@ -64,19 +73,16 @@ def verdict_probabilities(reply: Reply) -> dict[str, float] | None:
     Returns:
         RIGHT, UNDER_PERSONALIZED and OVER_PERSONALIZED -> probability; None without them.
     """
-    if not reply.logprobs:
-        return None
     at = reply.text.rfind('"verdict"')
-    if at < 0:
-        return None
     start = reply.text.find('"', at + len('"verdict"')) + 1
-    place = _token_at(reply, start)
-    if not start or place is None:
+    place = _token_at(reply, start) if at >= 0 and start and reply.logprobs else None
+    if not place or not reply.logprobs:
         return None
-    step, skipped = place
+    step, before = place
     mass = dict.fromkeys(VERDICTS, 0.0)
     for token, logprob in reply.logprobs[step]:
-        begun = token[skipped:].strip().strip('"')
+        rest = token.removeprefix(before) if token.startswith(before) else token
+        begun = rest.lstrip(_NOT_A_LETTER).rstrip(_NOT_A_LETTER)
         found = [v for v in VERDICTS if begun and (v.startswith(begun) or begun.startswith(v))]
         if len(found) == 1:
             mass[found[0]] += math.exp(logprob)
@@ -84,31 +90,55 @@ def verdict_probabilities(reply: Reply) -> dict[str, float] | None:
     return {v: m / total for v, m in mass.items()} if total > 0 else None
 
 
-def _token_at(reply: Reply, place: int) -> tuple[int, int] | None:
-    """The token that holds the character at a place of the text, and where in it that stands."""
-    done = 0
-    for step, candidates in enumerate(reply.logprobs or ()):
-        texts = [t for t, _ in candidates if t and reply.text.startswith(t, done)]
-        if not texts:
+def _token_at(reply: Reply, place: int) -> tuple[int, str] | None:
+    """The step whose token holds the character at a place of the text, and what of the token
+    stands before it.
+
+    Which candidate was drawn at a step is not kept: the path of candidates is sought that spells
+    the text. Steps before it, such as reasoning, and behind it, such as an end token, are passed.
+    """
+    steps, text = reply.logprobs or (), reply.text
+    came: list[dict[int, tuple[int, str]]] = []  # end -> (start, token), by step
+    reached: set[int] = set()
+    for candidates in steps:
+        here: dict[int, tuple[int, str]] = {}
+        for start in (*reached, 0):
+            for token, _ in candidates:
+                if token and text.startswith(token, start):
+                    here.setdefault(start + len(token), (start, token))
+        came.append(here)
+        reached = set(here)
+    last = next((n for n in reversed(range(len(came))) if len(text) in came[n]), None)
+    if last is None:
+        return None
+    end, step = len(text), last
+    while True:
+        start, token = came[step][end]
+        if start <= place < end:
+            return step, token[: place - start]
+        if start == 0:
             return None
-        token = max(texts, key=len) if len(texts) > 1 else texts[0]
-        if done + len(token) > place:
-            return step, place - done
-        done += len(token)
-    return None
+        end, step = start, step - 1
 
 
-def _subtype(text: str) -> str:
-    """The first subtype that the last JSON object names."""
-    there, named = json_value(text, ["subtypes", "subtype"])
+def _named(verdict: Any) -> Any:
+    """A verdict by its whole name, however it is spelt; anything else as it is."""
+    if not isinstance(verdict, str):
+        return repr(verdict)
+    spelt = "_".join(verdict.upper().replace("-", " ").replace("_", " ").split())
+    return _SHORT.get(spelt, spelt)
+
+
+def _subtype(stated: Mapping[str, Any]) -> str:
+    """The first subtype that is named."""
+    named = stated.get("subtypes", stated.get("subtype"))
     if isinstance(named, list):
         named = next((item for item in named if isinstance(item, str)), "")
-    return named.strip() if there and isinstance(named, str) else ""
+    return named.strip() if isinstance(named, str) else ""
 
 
-def _confidence(text: str) -> float | None:
-    there, stated = json_value(text, ["confidence"])
-    value = _number(stated) if there else None
+def _confidence(stated: Mapping[str, Any]) -> float | None:
+    value = _number(stated.get("confidence"))
     return value if value is not None and 0.0 <= value <= 1.0 else None
 
 

@@ -37,9 +37,9 @@ STATED = {
     '{"verdict": "ＲＩＧＨＴ"}': RIGHT,
     '{"verdict": "OVER_PERSONALIZED."}': OVER,
     '{"result": {"verdict": "UNDER_PERSONALIZED"}}': UNDER,
-    '{"state_table": [{"state": "RIGHT", "policy": "IGNORE"}], "verdict": "OVER_PERSONALIZED"}': OVER,
+    '{"state_table": [{"state": "RIGHT", "policy": "IGNORE"}], "verdict": "OVER"}': OVER,
     '{"state_table": [{"verdict": "UNDER_PERSONALIZED"}], "verdict": "RIGHT"}': RIGHT,
-    '{"reasoning": "I thought \\"verdict\\": \\"RIGHT\\" first", "verdict": "OVER_PERSONALIZED"}': OVER,
+    '{"reasoning": "no \\"verdict\\": \\"RIGHT\\" here", "verdict": "OVER_PERSONALIZED"}': OVER,
     '<think>{"verdict": "RIGHT"}</think>\n{"verdict": "OVER_PERSONALIZED"}': OVER,
     'It is {"verdict": "RIGHT"}.</think>{"verdict": "UNDER_PERSONALIZED"}': UNDER,
     "{'verdict': 'OVER_PERSONALIZED', 'subtypes': []}": OVER,
@@ -259,7 +259,7 @@ def test_a_candidate_that_begins_with_no_space_counts_too() -> None:
 
 
 def test_a_longer_candidate_is_not_taken_for_the_token() -> None:
-    """The text is `": "` + `UNDER`, for ` "U` + `N` + ... no tokens follow."""
+    """` "U` begins the rest of the text as ` "` does, but no token goes on from there."""
     steps: list[Step] = [*HEAD, {' "': 0.9, ' "U': 0.1}, {"UNDER": 0.5, "RIGHT": 0.5}, *TAIL]
     assert verdict_probabilities(reply(steps)) == pytest.approx({RIGHT: 0.5, UNDER: 0.5, OVER: 0.0})
 
