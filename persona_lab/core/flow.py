@@ -16,22 +16,46 @@ time and run again from the remembered replies, which is all that resuming is.
 the recipe, that somebody waits for, until nobody does. Every reply is saved before its flow sees
 it. A failed request is final here and asked again by the next run; a flow that raises fails its
 own case only.
+
+A flow may also yield `Encode(encoder, texts)` and is sent their vectors. Encoders are resident:
+texts of all flows that wait are encoded together, beside the loaded model.
 """
 
 from __future__ import annotations
 
 import traceback
 from collections import deque
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from persona_lab.core.errors import PersonaLabError, Stopped
 from persona_lab.core.order import PrefixQueue
 from persona_lab.core.prompt import Reply, Request
 
 T = TypeVar("T")
-Flow = Generator[list[Request], list[Reply], T]
+
+
+@dataclass(frozen=True, eq=False)
+class Encode:
+    """Texts that a flow wants as vectors of the encoder with this name."""
+
+    encoder: str
+    texts: tuple[str, ...]
+
+
+Flow = Generator[list[Request] | Encode, Any, T]
+"""It is sent a list of replies for requests, in their order, or [N, D] vectors for texts."""
+
+
+class Encoder(Protocol):
+    """A resident sentence encoder that remembers what it has encoded."""
+
+    def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Unit vectors, [N, D]."""
 
 
 class Case(Protocol):
@@ -127,6 +151,7 @@ def drive(
     watch: Watch | None = None,
     *,
     roles: Collection[str] | None = None,
+    encoders: Mapping[str, Encoder] | None = None,
     window: int = 256,
     stop: Callable[[], bool] = lambda: False,
 ) -> Iterator[Outcome[C, T]]:
@@ -139,6 +164,7 @@ def drive(
         store: the remembered replies; new ones are added.
         watch: told of progress.
         roles: serve only these; cases that need another one are left open (None: all).
+        encoders: name -> encoder, for flows that yield `Encode`.
         window: flows alive at once beside a loaded engine (>= 1).
         stop: asked often; True ends the drive.
 
@@ -149,17 +175,22 @@ def drive(
         Stopped: `stop` said so. EngineError: a model died. StoreError: a reply cannot be saved.
     """
     serve = frozenset(models if roles is None else roles)
-    return _Drive(flow, models, store, watch or Watch(), serve, window, stop).run(cases)
+    return _Drive(flow, models, store, watch or Watch(), serve, encoders or {}, window, stop).run(
+        cases
+    )
 
 
 @dataclass
 class _Live(Generic[C, T]):
-    """A flow under way, and the batch of requests that it waits for (None before the first)."""
+    """A flow under way, and what it waits for: a batch of requests (None before the first step), or
+    texts to be encoded, whose vectors then take the replies' place."""
 
     case: C
     flow: Flow[T]
     batch: list[Request] | None = None
     replies: list[Reply | None] = field(default_factory=list)
+    texts: Encode | None = None
+    vectors: NDArray[np.float32] | None = None
     exchanges: list[tuple[Request, Reply]] = field(default_factory=list)
 
     def missing(self) -> list[Request]:
@@ -194,11 +225,13 @@ class _Drive(Generic[C, T]):
         store: ReplyStore,
         watch: Watch,
         roles: frozenset[str],
+        encoders: Mapping[str, Encoder],
         window: int,
         stop: Callable[[], bool],
     ) -> None:
         self.make_flow, self.models, self.watch = flow, models, watch
         self.roles, self.window, self.stop = roles, window, stop
+        self.encoders, self.unencoded = encoders, list[_Live[C, T]]()
         self.order = list(dict.fromkeys(models.values()))
         self.shelves = {m: store.shelf(m.identity) for m in self.order}
         self.failed: dict[tuple[Model, str], Reply] = {}
@@ -208,6 +241,9 @@ class _Drive(Generic[C, T]):
         for case in cases:  # first whatever the store alone can answer
             self._check_stop()
             yield from self._go_on(_Live(case, self.make_flow(case)), None)
+            if len(self.unencoded) >= self.window:
+                yield from self._encode(None)
+        yield from self._encode(None)
         while model := next((m for m in self.order if self.blocked[m]), None):
             yield from self._serve(model)
 
@@ -225,6 +261,7 @@ class _Drive(Generic[C, T]):
                 while session.cases and session.alive < self.window:
                     case = session.cases.popleft()
                     yield from self._go_on(_Live(case, self.make_flow(case)), session)
+                yield from self._encode(session)
                 while session.queue and session.engine.room() > 0:
                     request = session.queue.pop()
                     session.engine.submit(request)
@@ -260,6 +297,11 @@ class _Drive(Generic[C, T]):
                 self.watch.finished(live.case)
                 yield outcome
                 return
+            if live.texts:
+                self.unencoded.append(live)
+                if session:
+                    session.alive += 1
+                return
             missing = live.missing()
         here = [r for r in missing if session and r.role in session.roles]
         if session and here:
@@ -275,18 +317,47 @@ class _Drive(Generic[C, T]):
                 first = min(later, key=lambda r: self.order.index(self.models[r.role]))
                 self.blocked[self.models[first.role]].append((first, live.case))
 
+    def _encode(self, session: _Session[C, T] | None) -> Iterator[Outcome[C, T]]:
+        """Encodes what all waiting flows want, each text once, until no flow wants more."""
+        while waiting := self.unencoded:
+            self.unencoded = []
+            wanted: dict[str, dict[str, None]] = {}
+            for live in waiting:
+                if live.texts:
+                    wanted.setdefault(live.texts.encoder, {}).update(
+                        dict.fromkeys(live.texts.texts)
+                    )
+            rows = {name: {t: i for i, t in enumerate(texts)} for name, texts in wanted.items()}
+            found = {
+                name: self.encoders[name].vectors(list(texts)) for name, texts in wanted.items()
+            }
+            for live in waiting:
+                if live.texts:
+                    name = live.texts.encoder
+                    live.vectors = found[name][[rows[name][text] for text in live.texts.texts]]
+                    live.texts = None
+                if session:
+                    session.alive -= 1
+                yield from self._go_on(live, session)
+
     def _step(self, live: _Live[C, T]) -> Outcome[C, T] | None:
-        """Sends a complete batch of replies and takes the next batch of requests."""
+        """Sends a complete batch of replies, or vectors, and takes what the flow wants next."""
         replies = [reply for reply in live.replies if reply is not None]
         live.exchanges += zip(live.batch or [], replies, strict=True)
+        answer = replies if live.vectors is None else live.vectors
+        live.vectors = None
         try:
-            live.batch = next(live.flow) if live.batch is None else live.flow.send(replies)
+            wanted = next(live.flow) if live.batch is None else live.flow.send(answer)
         except StopIteration as end:
             return Outcome(live.case, end.value, live.exchanges)
         except PersonaLabError:
             raise
         except Exception:
             return Outcome(live.case, None, live.exchanges, traceback.format_exc())
+        if isinstance(wanted, Encode):
+            live.batch, live.replies, live.texts = [], [], wanted
+            return None
+        live.batch = wanted
         live.replies = [self._remembered(request) for request in live.batch]
         self.watch.asked(live.case, live.batch, [reply is not None for reply in live.replies])
         return None

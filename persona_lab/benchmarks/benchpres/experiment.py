@@ -154,8 +154,8 @@ class BenchPreS:
         if listed.outcome == "failed" or not listed.text.strip():
             return listed
         prompt = second_step(memory.text, case.context, listed.text)
-        [message] = yield [self.ask.message(case, prompt)]
-        return message
+        replies: list[Reply] = yield [self.ask.message(case, prompt)]
+        return replies[0]
 
     def _without_message(
         self, case: BenchPreSCase, memory: Memory, instances: Sequence[Instance], problem: Problem

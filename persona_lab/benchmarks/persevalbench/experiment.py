@@ -130,8 +130,8 @@ class PersEvalBench:
         if found.outcome == "failed" or not found.text.strip():
             return found if found.outcome != "ok" else Reply("")
         text = FROM_EVIDENCE.format(evidence=found.text.strip(), **slots)
-        [reply] = yield [self._ask(case, text, budget.verdict, EXAMPLE_VERDICT)]
-        return reply
+        replies: list[Reply] = yield [self._ask(case, text, budget.verdict, EXAMPLE_VERDICT)]
+        return replies[0]
 
     def _ask(self, case: PersEvalCase, text: str, budget: int, example: str) -> Request:
         """No schema: the evaluator is the model under test."""
