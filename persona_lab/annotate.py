@@ -235,7 +235,7 @@ def _read(name: str, files: Sequence[Path], key: Path | None, out: Console) -> N
     for results in results_tables(summary.estimates, title, _COLUMNS):
         out.print(results)
     for table in summary.tables:
-        out.print(rows_table(table.rows, table.title))
+        out.print(rows_table(table))
     for note in summary.notes:
         out.print(note, markup=False)
     for what, rows in made.items():

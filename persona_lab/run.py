@@ -84,7 +84,7 @@ def _command(arguments: argparse.Namespace) -> None:
         with Store(arguments.runs / "replies", None) as store:
             plans = planned(setup, store)
         for table in setup.experiment.inventory():
-            out.print(rows_table(table.rows, table.title))
+            out.print(rows_table(table))
         out.print(plan_table(plans, {r: p.settings.name for r, p in setup.prepared.items()}))
         for absent in {p.absent for p in setup.prepared.values() if p.absent}:
             out.print(f"Tokens estimated by words: {absent}", markup=False)

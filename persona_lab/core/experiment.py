@@ -74,10 +74,15 @@ Row = dict[str, str | int | float | None]
 
 @dataclass(frozen=True)
 class RowsTable:
-    """A table of its own kind, such as the agreement of two judges: rows of one shape."""
+    """A table of its own kind, such as the agreement of two judges: rows of one shape.
+
+    Attributes:
+        kept_back: columns that are stored and not printed.
+    """
 
     title: str
     rows: list[Row]
+    kept_back: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,7 @@ class Comparison:
         reason: why p is None.
         facet, alpha: what was compared, and at which level.
         method: how the signs were flipped.
+        basis: `all` (an item without a value counts as the worse outcome) or `scored`.
     """
 
     greater: str
@@ -55,6 +56,7 @@ class Comparison:
     facet: str
     alpha: float
     method: str
+    basis: str = "scored"
 
 
 def ordered_comparisons(
@@ -62,9 +64,10 @@ def ordered_comparisons(
     facet: str,
     order: Sequence[str],
     metrics: Sequence[str],
-    pairs: Literal["all", "adjacent"] = "all",
+    pairs: Literal["all", "adjacent", "first"] = "all",
     alpha: float = 0.05,
     seed: int = 0,
+    worse: Mapping[str, float] | None = None,
 ) -> list[Comparison]:
     """Tests earlier > later for the pairs of `order` (Tables 13 and 14).
 
@@ -73,8 +76,10 @@ def ordered_comparisons(
             cluster, question, metric and facet are repeats and are averaged first.
         facet: what is compared, such as `expression`; order: its values, the best first.
         metrics: all of these must be greater.
-        pairs: every pair, or neighbours only.
+        pairs: every pair, neighbours only, or the first against each other.
         seed: of the flips where there are too many to try all.
+        worse: metric -> what an item without a value counts as (basis `all`); without it such
+            items are left out (basis `scored`).
 
     Raises:
         ConfigError: no metric, or a condition given twice.
@@ -84,9 +89,16 @@ def ordered_comparisons(
             f"comparison by {facet}: metrics {list(metrics)} must not be empty and order "
             f"{list(order)} must name each condition once"
         )
-    values = _item_means(scores, facet)
-    named = combinations(order, 2) if pairs == "all" else pairwise(order)
-    made = [_compare(values, facet, pair, metrics, alpha, seed) for pair in named]
+    values = _item_means(scores, facet, worse or {})
+    named = {
+        "all": list(combinations(order, 2)),
+        "adjacent": list(pairwise(order)),
+        "first": [(order[0], other) for other in order[1:]],
+    }[pairs]
+    basis = "all" if worse else "scored"
+    made = [
+        replace(_compare(values, facet, pair, metrics, alpha, seed), basis=basis) for pair in named
+    ]
     corrected = iter(holm([c.p for c in made if c.p is not None]))
     return [c if c.p is None else replace(c, p_holm=next(corrected)) for c in made]
 
@@ -101,6 +113,7 @@ def as_test(comparison: Comparison) -> dict[str, Any]:
         "p": c.p,
         "p_holm": c.p_holm,
         "alpha": c.alpha,
+        "basis": c.basis,
         "significant": c.significant,
         "reason": c.reason,
         "n": c.n,
@@ -232,13 +245,17 @@ def _test(greater: Mapping[Item, float], lesser: Mapping[Item, float], seed: int
     return _Test(*sign_flip(differences, clusters, seed), by_item, len(items), number)
 
 
-def _item_means(scores: Sequence[Score], facet: str) -> dict[tuple[str, str], dict[Item, float]]:
-    """Metric and condition -> item -> mean of its repeats; items without a value are left out."""
+def _item_means(
+    scores: Sequence[Score], facet: str, worse: Mapping[str, float]
+) -> dict[tuple[str, str], dict[Item, float]]:
+    """Metric and condition -> item -> mean of its repeats; an item without a value counts as the
+    worse outcome, or is left out."""
     repeats: dict[tuple[str, str], dict[Item, list[float]]] = {}
     for score in scores:
-        if score.value is not None and facet in score.facets:
+        value = worse.get(score.metric) if score.value is None else score.value
+        if value is not None and facet in score.facets:
             items = repeats.setdefault((score.metric, score.facets[facet]), {})
-            items.setdefault((score.cluster, score.question), []).append(score.value)
+            items.setdefault((score.cluster, score.question), []).append(value)
     return {
         key: {item: sum(v) / len(v) for item, v in items.items()} for key, items in repeats.items()
     }

@@ -26,6 +26,8 @@ def read_json(path: Path, shape: type[T]) -> T:
         value = json.loads(text, object_pairs_hook=_unique_keys)
     except json.JSONDecodeError as error:
         raise DataError(path, f"is no JSON: {error.msg}", line=error.lineno) from None
+    except RecursionError:
+        raise DataError(path, "is nested too deeply to be read") from None
     except _RepeatedKey as error:
         raise DataError(path, f"the key {error} is given twice in one object") from None
     try:

@@ -23,6 +23,7 @@ _CUE = re.compile(
     rf"|\b(?:give|rate|award|assign)\w*\s+(?:[a-z]+\s+){{0,4}}?){_NUMBER}(?!/)",
     re.IGNORECASE,
 )
+_RATING = re.compile(r"\brating\W{0,4}\[\[\s*(-?\d{1,9}(?:\.\d+)?)\s*\]\]", re.IGNORECASE)
 _ALONE = re.compile(
     r"^[\s*_`\[\](){}\"'$]*" + _NUMBER + r"[\s*_`\[\](){}\"'$.]*(?:$|[-–—:(]\s*(?![\s\d]))"
 )
@@ -51,6 +52,17 @@ def parse_score(text: str, low: int = 1, high: int = 5) -> Parsed[int]:
     return replace(read, flags=(*read.flags, "repaired")) if "{" in text and read.value else read
 
 
+def parse_rating(text: str, low: int = 1, high: int = 5) -> Parsed[int]:
+    """Reads `Rating: [[X]]`, which a prompt asks for on the last line; the last one counts. A reply
+    without one is read as `parse_score` reads it."""
+    shown, problem = visible(text)
+    rated = [] if problem else _RATING.findall(folded(shown))
+    if not rated:
+        return parse_score(text, low, high)
+    flags = ("differing",) if len(set(rated)) > 1 else ()
+    return _checked(float(rated[-1]), low, high, flags)
+
+
 def _checked(value: Any, low: int, high: int, flags: tuple[str, ...]) -> Parsed[int]:
     if value is DIFFERING:
         return Parsed(None, "ambiguous", flags)
@@ -59,7 +71,7 @@ def _checked(value: Any, low: int, high: int, flags: tuple[str, ...]) -> Parsed[
         return Parsed(read.value, read.reason, flags) if read else Parsed(None, "empty", flags)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return Parsed(None, "not_a_number", flags)
-    if not math.isfinite(value):
+    if isinstance(value, float) and not math.isfinite(value):
         return Parsed(None, "out_of_range", flags)
     if value != int(value):
         return Parsed(None, "not_an_integer", flags)

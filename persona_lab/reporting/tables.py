@@ -9,7 +9,7 @@ from rich.box import SIMPLE_HEAD
 from rich.markup import escape
 from rich.table import Table
 
-from persona_lab.core.experiment import Estimate, Row
+from persona_lab.core.experiment import Estimate, RowsTable
 from persona_lab.core.plan import RolePlan
 from persona_lab.reporting.usage import RoleUsage
 
@@ -153,13 +153,15 @@ def recipes_table(recipes: Mapping[str, str]) -> Table:
     return table
 
 
-def rows_table(rows: Sequence[Row], title: str) -> Table:
+def rows_table(made: RowsTable) -> Table:
     """Rows of one shape; numbers to the right, what does not exist as n/a."""
-    table = Table(title=escape(title), title_justify="left")
-    for name, value in rows[0].items():
-        table.add_column(_words(name), justify="left" if isinstance(value, str) else "right")
-    for row in rows:
-        table.add_row(*map(_shown, row.values()))
+    table = Table(title=escape(made.title), title_justify="left")
+    columns = [name for name in (made.rows[0] if made.rows else {}) if name not in made.kept_back]
+    for name in columns:
+        is_text = isinstance(made.rows[0][name], str)
+        table.add_column(_words(name), justify="left" if is_text else "right")
+    for row in made.rows:
+        table.add_row(*(_shown(row[name]) for name in columns))
     return table
 
 

@@ -127,13 +127,14 @@ def _finish(run: Run, ended: PersonaLabError | None, out: Console) -> None:
     run_folder.write_results(run.folder, recipe, status, summary, run.usage.table())
     write_manifest(setup, run.folder, status, run.started, summary)
     _log.info("%s", status)
-    title = f"{recipe}: {setup.run.model.name}"
+    first = next(iter(setup.prepared.values()), None)
+    title = f"{recipe}: {first.settings.name}" if first else recipe
     for results in results_tables(summary.estimates, title, setup.experiment.columns):
         out.print(results)
     if summary.tests:
         out.print(tests_table(summary.tests))
     for extra in summary.tables:
-        out.print(rows_table(extra.rows, extra.title))
+        out.print(rows_table(extra))
     for table in published_beside(setup, summary):
         out.print(table)
     out.print(usage_table(run.usage.roles))
@@ -156,12 +157,14 @@ def _status(run: Run, problem: PersonaLabError | None) -> str:
 
 def _problem(run: Run, summary: Summary) -> PersonaLabError | None:
     """Why a run that came to its end did not do its part."""
-    counts = Counter(score.outcome for score in summary.scores)
+    asked = {case.id for case in run.setup.cases}  # scores made of several are left out
+    scores = [score for score in summary.scores if score.case in asked]
+    counts = Counter(score.outcome for score in scores)
     if errors := [outcome for outcome in run.outcomes if outcome.error]:
         last = errors[0].error.strip().splitlines()[-1]
         return PersonaLabError(f"{len(errors)} cases failed ({last}); see run.log")
     if counts["failed"]:
-        reason = next(s.reason for s in summary.scores if s.outcome == "failed")
+        reason = next(s.reason for s in scores if s.outcome == "failed")
         return PersonaLabError(
             f"{counts['failed']} of {counts.total()} scores have no reply ({reason}); run again to "
             "ask for them anew"

@@ -13,42 +13,73 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from persona_lab.core.experiment import Summary
+from persona_lab.core.experiment import ModelSettings, Summary
 from persona_lab.running.setup import Setup
 
 JUDGES = ("judge", "second_judge")
 _KEPT = ("value", "low", "high", "interval", "n")
+_SAMPLING = ("temperature", "top_p", "top_k", "min_p", "repetition_penalty")
 
 
 def card_of(setup: Setup, summary: Summary | None) -> dict[str, Any]:
-    """The card that a run makes of its target; empty if it makes none."""
-    if summary is None or not summary.card or "target" not in setup.prepared:
+    """The card that a run makes of its target; empty if it makes none, as a part of a run does."""
+    partial = setup.run.limit is not None or setup.run.shard is not None
+    if summary is None or not summary.card or partial or "target" not in setup.prepared:
         return {}
     made = {m: {k: v for k, v in asdict(e).items() if k in _KEPT} for m, e in summary.card.items()}
     model = setup.prepared["target"].model
-    return {"judge": model.name, "identity": model.identity, "estimates": made}
+    return {
+        "judge": model.name,
+        "identity": model.identity,
+        "sampling": _sampling(setup.run.model),
+        "data_hash": setup.experiment.data_hash,
+        "estimates": made,
+    }
 
 
 def cards_for(setup: Setup, runs: Path) -> dict[str, Any]:
-    """Role -> the newest card of its judge among complete runs, or None; only for recipes whose
-    judges judge others.
+    """Role -> the card of its judge, sampled likewise, or None; only for recipes whose judges judge
+    others. Of several the one over most responses counts, then the newest.
 
     Args:
         runs: folder of runs.
     """
-    identities = {r: p.model.identity for r, p in setup.prepared.items() if r in JUDGES}
-    if setup.experiment.evaluates_judges or not identities:
+    models = setup.run.models()
+    judges = {r: p.model.identity for r, p in setup.prepared.items() if r in JUDGES}
+    if setup.experiment.evaluates_judges or not judges:
         return {}
-    found: dict[str, tuple[str, dict[str, Any]]] = {}
-    for path in runs.glob("*/manifest.json"):
-        manifest = _read(path)
-        card = manifest.get("card")
-        if not isinstance(card, dict) or not card or manifest.get("status") != "complete":
-            continue
-        written, name = str(manifest.get("written", "")), str(card.get("identity"))
-        if name not in found or written > found[name][0]:
-            found[name] = (written, {"run": path.parent.name, **card["estimates"]})
-    return {role: found[i][1] if i in found else None for role, i in identities.items()}
+    cards = [card for path in runs.glob("*/manifest.json") if (card := _card_in(path))]
+    cards.sort(key=lambda card: (card["n"], card["written"]))
+    made: dict[str, Any] = {}
+    for role, identity in judges.items():
+        wanted = (identity, _sampling(models[role]))
+        mine = [c for c in cards if (c["identity"], c["sampling"]) == wanted]
+        made[role] = mine[-1]["shown"] if mine else None
+    return made
+
+
+def _sampling(model: ModelSettings) -> dict[str, float]:
+    return {name: getattr(model, name) for name in _SAMPLING}
+
+
+def _card_in(path: Path) -> dict[str, Any] | None:
+    """The card of a complete run; None for any other, or where the manifest cannot be read."""
+    manifest = _read(path)
+    card = manifest.get("card")
+    if manifest.get("status") != "complete" or not isinstance(card, dict):
+        return None
+    estimates = card.get("estimates")
+    if not isinstance(estimates, dict) or not all(
+        isinstance(e, dict) and set(_KEPT) <= set(e) for e in estimates.values()
+    ):
+        return None
+    return {
+        "identity": card.get("identity"),
+        "sampling": card.get("sampling"),
+        "n": max((e["n"] for e in estimates.values()), default=0),
+        "written": str(manifest.get("written", "")),
+        "shown": {"run": path.parent.name, "data_hash": card.get("data_hash"), **estimates},
+    }
 
 
 def card_lines(setup: Setup, cards: Mapping[str, Any]) -> list[str]:
@@ -61,7 +92,7 @@ def card_lines(setup: Setup, cards: Mapping[str, Any]) -> list[str]:
             hint = f"recipe=persevalbench_main model={name}"
             lines.append(f"No card of the {who}: {hint} gives its ERR and FAR.")
         else:
-            shown = ", ".join(f"{m} {_shown(card[m])}" for m in card if m != "run")
+            shown = ", ".join(f"{m} {_shown(card[m])}" for m in card if isinstance(card[m], dict))
             lines.append(f"Card of the {who}: {shown} ({card['run']}).")
     return lines
 

@@ -317,6 +317,7 @@ def test_results_json_takes_every_comparison() -> None:
         "alpha": 0.05,
         "significant": False,
         "reason": "",
+        "basis": "scored",
         "n": 2,
         "clusters": 2,
         "clustered": {

@@ -75,7 +75,7 @@ def all_cases(
         for context in contexts
         for defence in settings.defence.names
         for reasoning in settings.reasoning
-        for composition in compositions(settings.memory, defence, context)
+        for composition in compositions(settings.memories, defence, context)
         for sample in range(1, settings.samples + 1)
     ]
 

@@ -25,6 +25,8 @@ BASE = {
 """What the other choices of each kind are held against."""
 _FREE = {"density": ("mix",), "memory": ("density", "mix", "order")}
 """What means nothing on the base's side: without distractors, and without preferences."""
+KEPT_BACK = ("basis", "unparsed", "truncated", "failed", "two_way_low", "two_way_high")
+"""Columns of the tables' rows that only results.json shows."""
 Pick = dict[str, str]
 
 
@@ -59,19 +61,27 @@ def differences(scores: Sequence[Score], seed: int) -> list[RowsTable]:
         ]
         if rows:
             title = f"{facet.capitalize()}: difference from {base}, paired by instance"
-            tables.append(RowsTable(title, rows))
+            tables.append(RowsTable(title, rows, KEPT_BACK))
     return tables
 
 
 def tests(scores: Sequence[Score], seed: int) -> list[dict[str, Any]]:
-    """Do defences lower MR, and do they cost AAR? One-sided, clustered by user."""
+    """Do defences lower MR, and do they cost AAR? One-sided, clustered by user, over all items;
+    Holm over the defences of one metric and condition."""
+    rated = [s for s in scores if s.metric in RATES]
+    others: dict[tuple[tuple[str, str], ...], list[str]] = {}
+    for within, value in _pairs(rated, "defence", BASE["defence"]):
+        others.setdefault(tuple(within.items()), []).append(value)
     found = []
-    for within, value in _pairs(scores, "defence", BASE["defence"]):
-        members = _picked(scores, within)
-        for metric in (MR, AAR):
-            order = [BASE["defence"], value]
-            made = ordered_comparisons(members, "defence", order, [metric], seed=seed)
-            found += [{"table": metric, "facets": _telling(scores, within), **as_test(made[0])}]
+    for condition, values in others.items():
+        members = _picked(rated, dict(condition))
+        facets = _telling(rated, dict(condition))
+        for metric, kind in RATES.items():
+            made = ordered_comparisons(
+                members, "defence", [BASE["defence"], *values], [metric], "first", seed=seed,
+                worse={metric: kind.worse} if kind.worse is not None else None,
+            )  # fmt: skip
+            found += [{"table": metric, "facets": facets, **as_test(one)} for one in made]
     return found
 
 
@@ -88,7 +98,8 @@ def reasoning_by_defence(
         rows += _two_by_two(_picked(rated, pick), list(_telling(rated, pick).values()), seed)
     if not rows:
         return []
-    tables = [RowsTable("Reasoning x defence (Figures 4 and 5), paired by instance", rows)]
+    title = "Reasoning x defence (Figures 4 and 5), paired by instance"
+    tables = [RowsTable(title, rows, KEPT_BACK)]
     return tables + ([_figure_4(rated, ifbench, seed)] if ifbench else [])
 
 
@@ -175,6 +186,12 @@ def _row(names: Row, terms: Sequence[Term], seed: int) -> Row:
         "high": found.high,
         "n": found.n,
         "interval": found.interval,
+        "basis": basis,
+        "unparsed": found.unparsed,
+        "truncated": found.truncated,
+        "failed": found.failed,
+        "two_way_low": found.two_way[0] if found.two_way else None,
+        "two_way_high": found.two_way[1] if found.two_way else None,
     }
 
 

@@ -12,7 +12,7 @@ from persona_lab.benchmarks.benchpres.defences import (
     STRUCTURED,
     second_step,
 )
-from persona_lab.benchmarks.benchpres.judge_check import as_second
+from persona_lab.benchmarks.benchpres.judge_check import as_second, read_labels
 from persona_lab.benchmarks.benchpres.loading import load_data
 from persona_lab.benchmarks.benchpres.memory import Memory, compose
 from persona_lab.benchmarks.benchpres.probe import probe_scores
@@ -23,6 +23,7 @@ from persona_lab.benchmarks.benchpres.scoring import (
     Row,
     completeness_score,
     judged_score,
+    message_digest,
     message_problem,
     nickname_score,
     unscored,
@@ -32,16 +33,20 @@ from persona_lab.benchmarks.benchpres.settings import BenchPreSSettings
 from persona_lab.benchmarks.benchpres.summary import summary
 from persona_lab.core.errors import ConfigError
 from persona_lab.core.experiment import (
+    ModelSettings,
     RowsTable,
     RunSettings,
     Score,
     Summary,
     resolve_data,
+    selected,
 )
 from persona_lab.core.flow import Flow, Outcome
 from persona_lab.core.prompt import Reply
 from persona_lab.core.recipe import Strict
 
+HARDWARE = ("tensor_parallel_size", "gpu_memory_utilization", "max_num_seqs", "engine")
+"""Settings that change no reply."""
 WRITERS = ("target", "thinking")
 """Roles that write messages: the model under test, or both halves of a pair."""
 
@@ -74,6 +79,8 @@ class BenchPreS:
         self.profiles, self.contexts = chosen(self.data, settings)
         self.roles = _roles(run, settings)
         self.ask = Requests(settings, run)
+        labels = settings.agreement.human_labels
+        self.labels = read_labels(resolve_data(labels, root)) if labels else None
         self._cases = all_cases(self.profiles, self.contexts, settings)
         self._memories: dict[tuple[object, ...], Memory] = {}
         self._second = self._shared_sample() if "second_judge" in self.roles else set()
@@ -91,7 +98,9 @@ class BenchPreS:
     def flow(self, case: BenchPreSCase) -> Flow[list[Score]]:
         """Asks for a message and, with the probe, for the norm; then for each verdict."""
         memory, instances, row = self._memory(case), self._instances(case), _row(case)
-        probed = instances if self.settings.probe else []
+        probed = [
+            i for i in instances if self.settings.probe and i.preference.id in memory.position
+        ]
         asked = [self.ask.probe(case, memory, instance) for instance in probed]
         message, *answers = yield [self.ask.opening(case, memory), *asked]
         if case.defence == STRUCTURED:
@@ -112,15 +121,15 @@ class BenchPreS:
     def summarize(self, outcomes: Sequence[Outcome[BenchPreSCase, list[Score]]]) -> Summary:
         """MR, AAR and their gap, and what else the recipe asks for."""
         scores = [score for outcome in outcomes for score in self._scores(outcome)]
-        return summary(scores, self.settings, self.run, self.root, self._excluded())
+        return summary(scores, self.settings, self.run, self.labels, self._excluded())
 
     def _judged(
         self, case: BenchPreSCase, memory: Memory, instances: list[Instance], message: Reply
     ) -> Flow[list[Score]]:
         """The scores of a message; the judge is asked about each preference by itself."""
-        row, place = _row(case), memory.position
         if problem := message_problem(message):
             return self._without_message(case, memory, instances, problem)
+        row, place = _row(case, message_digest(message.text)), memory.position
         by_judge = [i for i in instances if i.preference.category != "nickname"]
         again = [i for i in by_judge if (case.id, i.id) in self._second]
         rated = [self.ask.rating(case, message.text)] if self.settings.completeness else []
@@ -150,8 +159,8 @@ class BenchPreS:
     def _after_deliberation(
         self, case: BenchPreSCase, memory: Memory, listed: Reply
     ) -> Flow[Reply]:
-        """The structured defence's message, or the failed first step in its place."""
-        if listed.outcome == "failed" or not listed.text.strip():
+        """The structured defence's message, or in its place a first step that failed or was cut."""
+        if listed.outcome != "ok" or not listed.text.strip():
             return listed
         prompt = second_step(memory.text, case.context, listed.text)
         replies: list[Reply] = yield [self.ask.message(case, prompt)]
@@ -189,14 +198,14 @@ class BenchPreS:
     def _memory(self, case: BenchPreSCase) -> Memory:
         key = (case.profile.id, case.composition)
         if key not in self._memories:
-            seed = self.settings.memory.seed
+            seed = self.settings.memories.seed
             self._memories[key] = compose(case.profile, self.data.profiles, case.composition, seed)
         return self._memories[key]
 
     def _shared_sample(self) -> set[tuple[str, str]]:
         items = [
             (case.id, i.id, i.preference.category, i.label)
-            for case in self._cases
+            for case in selected(self._cases, self.run.limit, self.run.shard)
             for i in self._instances(case)
         ]
         return agreement_sample(items, self.settings.agreement.items)
@@ -215,23 +224,42 @@ def _roles(run: RunSettings, settings: BenchPreSSettings) -> tuple[str, ...]:
         roles.append("thinking")
         if settings.reasoning == [True]:
             roles.remove("target")
-    if (
-        settings.agreement.items
-        and run.second_judge is None
-        and not settings.agreement.human_labels
-    ):
+        _require_different(run.model, run.thinking, "thinking", "the target")
+    second = _checked_by_a_second_judge(run, settings)
+    return (*roles, "judge", *(["second_judge"] if second else []))
+
+
+def _checked_by_a_second_judge(run: RunSettings, settings: BenchPreSSettings) -> bool:
+    """Whether a second judge is asked; settings that would do nothing are refused."""
+    agreement, second = settings.agreement, run.second_judge
+    if agreement.items and second is None and agreement.human_labels is None:
         raise ConfigError(
             "agreement.items: who is the judge held to? Add second_judge=NAME of configs/model, "
             "or agreement.human_labels=FILE"
         )
-    if settings.agreement.reference == "second_judge" and run.second_judge is None:
+    if second is not None and not agreement.items:
+        raise ConfigError("second_judge is asked about agreement.items=N instances: set it to 10")
+    if agreement.reference == "second_judge" and second is None:
         raise ConfigError("agreement.reference=second_judge: add second_judge=NAME")
-    second = settings.agreement.items and run.second_judge is not None
-    return (*roles, "judge", *(["second_judge"] if second else []))
+    if agreement.reference == "people" and agreement.human_labels is None:
+        raise ConfigError("agreement.reference=people: add agreement.human_labels=FILE")
+    if second is not None and run.judge is not None:
+        _require_different(run.judge, second, "second_judge", "the judge")
+    return second is not None
 
 
-def _row(case: BenchPreSCase) -> Row:
-    return Row(case.id, case.profile.id, case.facets)
+def _require_different(one: ModelSettings, other: ModelSettings, role: str, whose: str) -> None:
+    """Two roles that would give the same replies are not compared."""
+    left_out = {"name", "pair", "max_model_len", *HARDWARE}
+    if one.model_dump(exclude=left_out) == other.model_dump(exclude=left_out):
+        raise ConfigError(
+            f"{role}={other.name} is the same model as {whose}, asked in the same way: every reply "
+            "would be the same; name another, or change its temperature"
+        )
+
+
+def _row(case: BenchPreSCase, message: str = "") -> Row:
+    return Row(case.id, case.profile.id, {**case.facets, "message": message})
 
 
 def _rated(case: BenchPreSCase) -> str:

@@ -8,12 +8,13 @@ second judge's scores stand in the table of scores under `second_judge/MR` and `
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from persona_lab.benchmarks.benchpres.cases import telling
 from persona_lab.benchmarks.benchpres.records import CATEGORIES
 from persona_lab.benchmarks.benchpres.scoring import AAR, MR, RATES
+from persona_lab.core.errors import DataError
 from persona_lab.core.experiment import Estimate, Row, RowsTable, Score
 from persona_lab.metrics.agreement import cohen_kappa
 from persona_lab.metrics.estimate import ACCURACY, estimates
@@ -29,28 +30,35 @@ def as_second(scores: Sequence[Score]) -> list[Score]:
     return [replace(score, metric=SECOND + score.metric) for score in scores]
 
 
-def opinions(scores: Sequence[Score], human_labels: Path | None) -> dict[str, dict[str, Score]]:
-    """Who said what: `judge`, `second_judge`, `people` -> place -> score with a value."""
+@dataclass(frozen=True)
+class HumanLabel:
+    """Whether people found a preference applied in one message."""
+
+    case: str
+    question: str
+    message: str
+    applied: float
+
+
+def opinions(
+    scores: Sequence[Score], labels: Sequence[HumanLabel] | None
+) -> dict[str, dict[str, Score]]:
+    """Who said what: `judge`, `second_judge`, `people` -> place -> score, lost ones included."""
     own = [s for s in scores if s.metric in RATES]
     second = [
         replace(s, metric=s.metric.removeprefix(SECOND))
         for s in scores
         if s.metric.startswith(SECOND)
     ]
-    found = {"judge": own, "second_judge": second}
-    if human_labels is not None:
-        found["people"] = _read_labels(human_labels, own)
-    return {
-        who: {_place(s): s for s in given if s.value is not None}
-        for who, given in found.items()
-        if given
-    }
+    found = {"judge": own, "second_judge": second, "people": _matched(labels or [], own)}
+    return {who: {_place(s): s for s in given} for who, given in found.items() if given}
 
 
 def agreement(
     given: Mapping[str, Mapping[str, Score]], seed: int
 ) -> tuple[list[Estimate], list[RowsTable]]:
-    """Table 4: how often two of them give one label, with an interval; and Cohen's kappa."""
+    """Table 4: how often two of them give one label, with an interval; and Cohen's kappa. A label
+    that one of them lost agrees with nothing in basis `all`, and is in no kappa."""
     made: list[Estimate] = []
     rows: list[Row] = []
     for first, second in (
@@ -60,17 +68,16 @@ def agreement(
     ):
         if first not in given or second not in given:
             continue
-        shared = [p for p in given[first] if p in given[second]]
-        by_judge = [p for p in shared if given[first][p].facets["category"] != "nickname"]
+        ones, twos = given[first], given[second]
+        shared = [p for p in ones if p in twos]
+        by_judge = [p for p in shared if ones[p].facets["category"] != "nickname"]
         pair = f"{first}-{second}"
-        same = [_same(given[first][p], given[second][p], pair) for p in by_judge]
+        same = [_same(ones[p], twos[p], pair) for p in by_judge]
         made += estimates(same, {AGREEMENT: ACCURACY}, ("pair",), unit="user", seed=seed)
         for category in ("all but nickname", *CATEGORIES):
-            chosen = [
-                p for p in shared if given[first][p].facets["category"] == category
-            ] if category in CATEGORIES else by_judge  # fmt: skip
-            if chosen:
-                rows.append(_kappa_row(pair, category, given[first], given[second], chosen))
+            chosen = [p for p in shared if ones[p].facets["category"] == category]
+            if places := chosen if category in CATEGORIES else by_judge:
+                rows.append(_kappa_row(pair, category, ones, twos, places))
     return made, [RowsTable("Agreement on single preferences (Table 4)", rows)] if rows else []
 
 
@@ -80,7 +87,8 @@ def corrected(
     reference: str,
     by: Sequence[str],
 ) -> list[RowsTable]:
-    """MR and AAR, raw and corrected for the judge's errors (Rogan and Gladen 1978).
+    """MR and AAR over scored instances, raw and corrected for the judge's errors (Rogan and Gladen
+    1978).
 
     Sensitivity and specificity come from the judge's labels against the reference's, within g = 0
     for MR and within g = 1 for AAR; nicknames are matched, not judged, and stay as they are.
@@ -112,19 +120,28 @@ def corrected(
                     "spec.": table.specificity,
                     "labels": table.positives + table.negatives,
                     "interval": "; ".join([found.interval, *found.flags]),
+                    "n": found.n,
+                    "unparsed": found.unparsed,
+                    "truncated": found.truncated,
+                    "failed": found.failed,
                 }
             )
     who = reference.replace("_", " ")
-    return [RowsTable(f"MR and AAR, raw and corrected for the judge's errors by {who}", rows)]
+    title = f"MR and AAR of scored instances, raw and corrected for the judge's errors by {who}"
+    return [RowsTable(title, rows, ("n", "unparsed", "truncated", "failed"))]
 
 
 def _error_table(
     judge: Mapping[str, Score], reference: Mapping[str, Score], metric: str
 ) -> ErrorTable:
     pairs = [
-        (bool(judge[p].value), bool(true.value))
-        for p, true in reference.items()
-        if p in judge and judge[p].metric == metric and judge[p].facets["category"] != "nickname"
+        (bool(said.value), bool(true.value))
+        for place, true in reference.items()
+        if (said := judge.get(place)) is not None
+        and said.metric == metric
+        and said.facets["category"] != "nickname"
+        and said.value is not None
+        and true.value is not None
     ]
     return ErrorTable(
         true_positives=pairs.count((True, True)),
@@ -141,11 +158,17 @@ def _kappa_row(
     second: Mapping[str, Score],
     places: Sequence[str],
 ) -> Row:
-    kappa = cohen_kappa([first[p].value for p in places], [second[p].value for p in places])
+    both = [
+        (first[p].value, second[p].value)
+        for p in places
+        if first[p].value is not None and second[p].value is not None
+    ]
+    kappa = cohen_kappa([one for one, _ in both], [other for _, other in both])
     return {
         "pair": pair,
         "category": category,
         "n": kappa.n,
+        "lost": len(places) - len(both),
         "agreement": kappa.agreement,
         "kappa": kappa.value,
         "why_not": kappa.reason,
@@ -153,8 +176,11 @@ def _kappa_row(
 
 
 def _same(one: Score, other: Score, pair: str) -> Score:
-    place, same = _place(one), float(one.value == other.value)
-    return Score(one.case, place, AGREEMENT, one.cluster, same, "ok", "", {"pair": pair})
+    """Whether two labels are the same; no value where one of them is lost."""
+    made = Score(one.case, _place(one), AGREEMENT, one.cluster, None, "ok", "", {"pair": pair})
+    if lost := next((s for s in (one, other) if s.value is None), None):
+        return replace(made, outcome=lost.outcome, reason=lost.reason)
+    return replace(made, value=float(one.value == other.value))
 
 
 def _place(score: Score) -> str:
@@ -162,24 +188,32 @@ def _place(score: Score) -> str:
     return f"{score.case}|{score.question}"
 
 
-def _read_labels(path: Path, own: Sequence[Score]) -> list[Score]:
-    """Human labels as `annotate read benchpres_responses` writes them; items of other runs are
-    left out. Several annotators of one item must agree: their sheets are for them to settle.
+def _matched(labels: Sequence[HumanLabel], own: Sequence[Score]) -> list[Score]:
+    """Labels as scores of this run: of the same case, question and message."""
+    known = {(s.case, s.question, s.facets["message"]): s for s in own}
+    return [
+        replace(like, value=label.applied, outcome="ok", reason="")
+        for label in labels
+        if (like := known.get((label.case, label.question, label.message))) is not None
+    ]
+
+
+def read_labels(path: Path) -> list[HumanLabel]:
+    """Human labels as `annotate read benchpres_responses` writes them. Several annotators of one
+    item must agree: their sheets are for them to settle.
 
     Raises:
-        DataError: a label that is not 0 or 1, or two annotators who differ on an item.
+        DataError: no labels, one that is not 0 or 1, or two annotators who differ on an item.
     """
-    known = {_place(s): s for s in own}
-    made: dict[str, Score] = {}
-    for row in read_sheet(path, ("case", "question", "metric", "value")):
-        place = f"{row.cells['case']}|{row.cells['question']}"
-        like = known.get(place)
-        if like is None or row.cells["metric"] != "applied":
+    made: dict[tuple[str, str], HumanLabel] = {}
+    for row in read_sheet(path, ("case", "question", "metric", "value", "message")):
+        if row.cells["metric"] != "applied":
             continue
-        score = replace(like, value=float(row.whole("value", 0, 1)), outcome="ok", reason="")
-        if place in made and made[place].value != score.value:
-            raise row.error(
-                "value", f"annotators differ on {place}: keep one label, or leave the item out"
-            )
-        made[place] = score
+        case, question, message = (row.text(n) for n in ("case", "question", "message"))
+        label = HumanLabel(case, question, message, float(row.whole("value", 0, 1)))
+        if made.setdefault((case, question), label) != label:
+            problem = f"annotators differ on {case}|{question}: keep one label, or leave it out"
+            raise row.error("value", problem)
+    if not made:
+        raise DataError(path, "has no labels; give what annotate read benchpres_responses wrote")
     return list(made.values())

@@ -1,6 +1,6 @@
 """The persistent memory of a profile: facts and preferences, one statement a line (section 3.2).
 
-Where a preference stands among the facts follows from a digest of its id and `memory.seed`, and
+Where a preference stands among the facts follows from a digest of its id and `memories.seed`, and
 from nothing else: it keeps its place when others join or leave. Beyond the profile's own five,
 preferences of other profiles are distractors: remembered like the user's own, never scored.
 """

@@ -8,11 +8,15 @@ rate's share that the probe explains:
 
     misapplied_unknowing + misapplied_knowing (+ misapplied_unclear) = MR of scored instances
     missed_unknowing + missed_knowing (+ missed_unclear) = 1 - AAR of scored instances
+
+`knew_when_misapplied` is the share of misapplied_knowing in the first two. A preference that is
+not in memory, as the sanitiser leaves it, is not asked about.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from persona_lab.benchmarks.benchpres.prompts import PROBE, filled
 from persona_lab.benchmarks.benchpres.records import Context, Instance
@@ -73,7 +77,9 @@ def _of_one(row: Row, instance: Instance, answer: Reply, score: Score) -> list[S
         value = None if score.value is None else float(wrong and part == found)
         scores.append(made(f"{kind}_{part}", value, (score.outcome, score.reason)))
     if wrong and kind == "misapplied":
-        scores.append(made(KNEW, knows, unclear))
+        # A row a misapplication, not an instance: the share is over misapplications.
+        one = made(KNEW, knows, unclear)
+        scores.append(replace(one, question=f"{one.question}/{one.facets['sample']}"))
     return scores
 
 

@@ -18,7 +18,7 @@ from persona_lab.benchmarks.benchpres.agreement_sample import agreement_sample
 from persona_lab.benchmarks.benchpres.label_sheets import annotator_tables, in_own_orders
 from persona_lab.benchmarks.benchpres.prompts import judge_prompt
 from persona_lab.benchmarks.benchpres.records import CATEGORIES
-from persona_lab.benchmarks.benchpres.scoring import RATE_OF, RATES, Row
+from persona_lab.benchmarks.benchpres.scoring import RATE_OF, RATES, Row, message_digest
 from persona_lab.core.errors import DataError
 from persona_lab.core.experiment import Row as TableRow
 from persona_lab.core.experiment import RowsTable, Score, Summary
@@ -113,6 +113,7 @@ def draw_responses(run: Path, items: int, annotators: int, seed: int) -> Sheets:
             "category": verdict.category,
             "label": verdict.label,
             "applied": f"{verdict.applied:g}",
+            "message": message_digest(responses[verdict.case]),
             "run": run.resolve().name,
         }
         key.append({**item, **place, **hidden})
@@ -128,7 +129,8 @@ def read_responses(files: Sequence[Path], key: Path) -> Summary:
         ConfigError, DataError: a sheet or key that is not filled in as it should be.
     """
     opinions = []
-    known = read_key(key, ("case", "question", "user", "category", "label", "applied"))
+    columns = ("case", "question", "user", "category", "label", "applied", "message")
+    known = read_key(key, columns)
     rows = read_filled_in(files, ("follows",), known)
     for read in rows:
         source = read.source
@@ -136,6 +138,7 @@ def read_responses(files: Sequence[Path], key: Path) -> Summary:
             "annotator": read.annotator,
             "category": source.one_of("category", CATEGORIES),
             "label": source.one_of("label", RATE_OF),
+            "message": source.text("message"),
         }
         follows = read.row.one_of("follows", ANSWERS) == "yes"
         row = Row(source.text("case"), source.text("user"), facets)

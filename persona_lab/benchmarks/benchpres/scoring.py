@@ -7,6 +7,7 @@ mean of each is the paper's rate.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from persona_lab.core.prompt import Reply
 from persona_lab.metrics.estimate import RATING, Metric
 from persona_lab.parsing.label import parse_label
 from persona_lab.parsing.names import RULE, mentions
-from persona_lab.parsing.score import parse_score
+from persona_lab.parsing.score import parse_rating
 
 MR, AAR, GAP, COMPLETENESS = "MR", "AAR", "AAR-MR", "completeness"
 RATES = {MR: Metric(0.0, 1.0, worse=1.0), AAR: Metric(0.0, 1.0, worse=0.0)}
@@ -29,6 +30,11 @@ EXAMPLE_LABEL = json.dumps({"label": FOLLOW})
 EXAMPLE_RATING = "It names the purpose and asks for what is needed.\nRating: [[4]]"
 
 Problem = tuple[ScoreOutcome, str]
+
+
+def message_digest(text: str) -> str:
+    """Names a message in the table of scores, so that labels of people find no other one."""
+    return hashlib.blake2b(text.strip().encode("utf-8", "replace"), digest_size=8).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -89,7 +95,7 @@ def completeness_score(row: Row, question: str, verdict: Reply | Problem) -> Sco
         return row.score(question, COMPLETENESS, None, *verdict)
     if verdict.outcome != "ok":
         return row.score(question, COMPLETENESS, None, verdict.outcome, verdict.reason)
-    parsed = parse_score(verdict.text)
+    parsed = parse_rating(verdict.text)
     if parsed.value is None:
         return row.score(question, COMPLETENESS, None, lost_outcome(parsed.reason), parsed.reason)
     return row.score(question, COMPLETENESS, float(parsed.value), "ok", " ".join(parsed.flags))

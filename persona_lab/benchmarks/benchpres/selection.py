@@ -29,9 +29,9 @@ def chosen(
     profiles = _named(data.profiles, benchmark.users, "users")
     contexts = _named(data.contexts, benchmark.contexts, "contexts")
     most = OWN * len(data.profiles)
-    if (density := max(settings.memory.density)) > most:
+    if (density := max(settings.memories.density)) > most:
         raise ConfigError(
-            f"memory.density={density}: all {len(data.profiles)} profiles together have {most} "
+            f"memories.density={density}: all {len(data.profiles)} profiles together have {most} "
             "preferences"
         )
     if benchmark.facts is not None:

@@ -121,7 +121,7 @@ class BenchPreSSettings(Strict):
 
     benchmark: Benchmark
     defence: Defences
-    memory: MemorySettings
+    memories: MemorySettings
     max_tokens: MaxTokens
     reasoning: list[bool | None] = Field(default=[None], min_length=1)
     samples: int = Field(default=3, ge=1)
@@ -132,18 +132,20 @@ class BenchPreSSettings(Strict):
 
     @model_validator(mode="after")
     def _coherent(self) -> BenchPreSSettings:
+        if self.ifbench is not None and not {False, True} <= set(self.reasoning):
+            raise ValueError("ifbench stands beside reasoning off and on: reasoning=[false,true]")
         if not self.defence.names:
             raise ValueError(f"choose a defence: {', '.join(Defences.model_fields)}")
-        if False in self.memory.preferences and not self.completeness:
+        if False in self.memories.preferences and not self.completeness:
             raise ValueError(
-                "memory.preferences=false leaves nothing to apply: set completeness=true"
+                "memories.preferences=false leaves nothing to apply: set completeness=true"
             )
         for name, values in (
             ("reasoning", self.reasoning),
-            ("memory.preferences", self.memory.preferences),
-            ("memory.density", self.memory.density),
-            ("memory.mix", self.memory.mix),
-            ("memory.order", self.memory.order),
+            ("memories.preferences", self.memories.preferences),
+            ("memories.density", self.memories.density),
+            ("memories.mix", self.memories.mix),
+            ("memories.order", self.memories.order),
         ):
             if len(set(values)) < len(values):
                 raise ValueError(f"{name} names a value twice: {values}")

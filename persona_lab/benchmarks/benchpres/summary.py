@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 
 from persona_lab.benchmarks.benchpres import probe
 from persona_lab.benchmarks.benchpres.cases import CONDITIONS
@@ -13,10 +12,10 @@ from persona_lab.benchmarks.benchpres.comparisons import (
     reasoning_by_defence,
     tests,
 )
-from persona_lab.benchmarks.benchpres.judge_check import agreement, corrected, opinions
+from persona_lab.benchmarks.benchpres.judge_check import HumanLabel, agreement, corrected, opinions
 from persona_lab.benchmarks.benchpres.scoring import COMPLETENESS, METRICS, RATES
 from persona_lab.benchmarks.benchpres.settings import BenchPreSSettings
-from persona_lab.core.experiment import Estimate, RunSettings, Score, Summary, resolve_data
+from persona_lab.core.experiment import Estimate, RunSettings, Score, Summary
 from persona_lab.metrics.estimate import RATING, estimates
 
 ALWAYS = ("defence", "reasoning", "memory")
@@ -25,25 +24,31 @@ PARTS = ("domain", "category", "sample")
 
 
 def summary(
-    scores: list[Score], settings: BenchPreSSettings, run: RunSettings, root: Path, excluded: int
+    scores: list[Score],
+    settings: BenchPreSSettings,
+    run: RunSettings,
+    labels: Sequence[HumanLabel] | None,
+    excluded: int,
 ) -> Summary:
     """Estimates, tests, tables and notes, as far as the recipe asks for them.
 
     Args:
+        labels: what people said of messages.
         excluded: instances without a gold label, since annotators disagreed; in neither rate.
     """
     by, seed = conditions(scores), run.seed
     made = overall(scores, by, seed)
-    human = settings.agreement.human_labels
     tables = reasoning_by_defence(scores, settings.ifbench, seed) + differences(scores, seed)
-    if human or settings.agreement.items:
-        given = opinions(scores, resolve_data(human, root) if human else None)
+    notes = _notes(scores, settings, excluded)
+    if labels or settings.agreement.items:
+        given = opinions(scores, labels)
+        notes += _unmatched(labels or [], given)
         agreeing, agreement_tables = agreement(given, seed)
         made += agreeing
         tables += agreement_tables
         if (reference := settings.agreement.reference) and "judge" in given:
             tables += corrected(scores, given, reference, by)
-    return Summary(scores, made, tests(scores, seed), _notes(scores, settings, excluded), tables)
+    return Summary(scores, made, tests(scores, seed), notes, tables)
 
 
 def conditions(scores: Sequence[Score]) -> tuple[str, ...]:
@@ -90,3 +95,11 @@ def _notes(scores: Sequence[Score], settings: BenchPreSSettings, excluded: int) 
             "it gives no value and counts as the worse outcome."
         )
     return found
+
+
+def _unmatched(labels: Sequence[HumanLabel], given: Mapping[str, Mapping[str, Score]]) -> list[str]:
+    """Says how many human labels are of no message of this run."""
+    lacking = len(labels) - len(given.get("people", {}))
+    return [
+        f"{lacking} of {len(labels)} human labels are of no message of this run and count nowhere."
+    ] * bool(lacking)

@@ -10,6 +10,7 @@ from pathlib import Path
 from persona_lab.benchmarks.persevalbench.cases import PersEvalCase, all_cases, stratified
 from persona_lab.benchmarks.persevalbench.context import context_text, removed
 from persona_lab.benchmarks.persevalbench.data_checks import check
+from persona_lab.benchmarks.persevalbench.human_check import People
 from persona_lab.benchmarks.persevalbench.loading import load_scenarios
 from persona_lab.benchmarks.persevalbench.prompts import (
     END_TO_END,
@@ -21,6 +22,7 @@ from persona_lab.benchmarks.persevalbench.prompts import (
 )
 from persona_lab.benchmarks.persevalbench.records import Scenario
 from persona_lab.benchmarks.persevalbench.scoring import (
+    EVIDENCE_CUT,
     choice_score,
     failed,
     rating_score,
@@ -34,6 +36,7 @@ from persona_lab.core.experiment import Row, RowsTable, RunSettings, Score, Summ
 from persona_lab.core.flow import Flow, Outcome
 from persona_lab.core.prompt import Prompt, Reply, Request
 from persona_lab.core.recipe import Strict
+from persona_lab.parsing.parsed import visible
 
 EVALUATORS = ("target", "judge", "second_judge")
 """Roles that evaluate here; a panel is made of them."""
@@ -65,6 +68,7 @@ class PersEvalBench:
         self.models = {r: m for r, m in run.models().items() if r in EVALUATORS}
         self.roles = tuple(self.models)
         self.evaluators = _names({role: model.name for role, model in self.models.items()})
+        self.people = People.read(settings, root)
         if settings.panel and len(self.roles) < 2:
             raise ConfigError("panel=true: add judge=NAME, and second_judge=NAME, as evaluators")
         greedy = [self.evaluators[r] for r, m in self.models.items() if m.temperature == 0]
@@ -118,7 +122,7 @@ class PersEvalBench:
         """ERR, FAR, pair accuracy and what else the recipe asks for."""
         scores = [score for outcome in outcomes for score in _scores(outcome)]
         target = self.evaluators.get("target", "")
-        return summary(scores, self.scenarios, self.settings, self.run, self.root, target)
+        return summary(scores, self.scenarios, self.settings, self.run, self.people, target)
 
     def _evidence_first(self, case: PersEvalCase, seen: str, slots: dict[str, str]) -> Flow[Reply]:
         """Prompt 11. What the first step found is taken as far as it goes; without any there is no
@@ -126,12 +130,17 @@ class PersEvalBench:
         request = slots["user_request"]
         text = EVIDENCE.format(context=seen, user_request=request)
         budget = self.settings.max_tokens
-        [found] = yield [self._ask(case, text, budget.evidence, EXAMPLE_EVIDENCE)]
-        if found.outcome == "failed" or not found.text.strip():
-            return found if found.outcome != "ok" else Reply("")
-        text = FROM_EVIDENCE.format(evidence=found.text.strip(), **slots)
+        first: list[Reply] = yield [self._ask(case, text, budget.evidence, EXAMPLE_EVIDENCE)]
+        found = first[0]
+        evidence, problem = visible(found.text)
+        if found.outcome == "failed" or problem:
+            if found.outcome == "ok" and problem.startswith("truncated"):
+                return replace(found, text="", outcome="truncated", reason=problem)
+            return replace(found, text="")
+        text = FROM_EVIDENCE.format(evidence=evidence, **slots)
         replies: list[Reply] = yield [self._ask(case, text, budget.verdict, EXAMPLE_VERDICT)]
-        return replies[0]
+        cut = (EVIDENCE_CUT,) if found.outcome == "truncated" else ()
+        return replace(replies[0], flags=(*replies[0].flags, *cut))
 
     def _ask(self, case: PersEvalCase, text: str, budget: int, example: str) -> Request:
         """No schema: the evaluator is the model under test."""

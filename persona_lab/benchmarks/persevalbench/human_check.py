@@ -9,11 +9,13 @@ the responses in which an annotator found a secondary Over error.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from persona_lab.benchmarks.persevalbench.records import FAMILIES
 from persona_lab.benchmarks.persevalbench.scoring import DIRECTIONS, ERR, FAR
 from persona_lab.benchmarks.persevalbench.settings import PersEvalBenchSettings
+from persona_lab.core.errors import DataError
 from persona_lab.core.experiment import Row, RowsTable, Score, resolve_data
 from persona_lab.metrics.comparisons import mcnemar_exact
 from persona_lab.metrics.estimate import estimates
@@ -24,16 +26,56 @@ Values = Mapping[str, float]
 CONDITION = ("evaluator", "context", "formulation")
 
 
-def human_tables(
-    scores: Sequence[Score], settings: PersEvalBenchSettings, root: Path, seed: int
-) -> list[RowsTable]:
+@dataclass(frozen=True)
+class People:
+    """What the files that a recipe names say.
+
+    Attributes:
+        verdicts: annotator -> question -> value of ERR or FAR.
+        audit: scenario -> whether an annotator found a secondary Over error, and whether all
+            confirmed the intended Under.
+    """
+
+    verdicts: Mapping[str, Values]
+    audit: Mapping[str, tuple[bool, bool]]
+
+    @classmethod
+    def read(cls, settings: PersEvalBenchSettings, root: Path) -> People:
+        """Reads them.
+
+        Raises:
+            DataError: no such file or columns, nothing that belongs here, a value that is not 0
+                or 1, or one question twice by one annotator.
+        """
+        verdicts, audit = settings.human_verdicts, settings.under_audit
+        return cls(
+            _read_verdicts(resolve_data(verdicts, root)) if verdicts else {},
+            _read_audit(resolve_data(audit, root)) if audit else {},
+        )
+
+    def notes(self, scores: Sequence[Score]) -> list[str]:
+        """What of the files found no response of this run."""
+        asked = {s.question for s in scores if s.metric in (ERR, FAR)}
+        scenarios = {s.cluster for s in scores if s.metric == ERR}
+        people = {q for given in self.verdicts.values() for q in given}
+        found = []
+        if missing := len(people - asked):
+            found.append(f"{missing} of {len(people)} responses with human verdicts are not here.")
+        if missing := len(set(self.audit) - scenarios):
+            found.append(f"{missing} of {len(self.audit)} audited scenarios are not here.")
+        return found
+
+
+def human_tables(scores: Sequence[Score], people: People, seed: int) -> list[RowsTable]:
     """The tables of the files that the recipe names."""
     tables = []
-    if settings.human_verdicts:
-        people = _read_verdicts(resolve_data(settings.human_verdicts, root))
-        tables += [_mcnemar_table(scores, people), _support_table(scores, people)]
-    if settings.under_audit:
-        tables.append(_audit_table(scores, resolve_data(settings.under_audit, root), seed))
+    if people.verdicts:
+        tables += [
+            _mcnemar_table(scores, people.verdicts),
+            _support_table(scores, people.verdicts),
+        ]
+    if people.audit:
+        tables.append(_audit_table(scores, people.audit, seed))
     return [table for table in tables if table.rows]
 
 
@@ -64,10 +106,11 @@ def _mcnemar_table(scores: Sequence[Score], people: Mapping[str, Values]) -> Row
 
 
 def _support_table(scores: Sequence[Score], people: Mapping[str, Values]) -> RowsTable:
-    """Judgments agree with the benchmark where ERR is 1 or FAR is 0."""
+    """Judgments agree with the benchmark where ERR is 1 or FAR is 0; a lost verdict is none."""
     rows: list[Row] = []
     for condition, given in _by_condition(scores).items():
-        wrong = [q for q, value in _values(given).items() if not _agrees(q, value)]
+        stated = [s for s in given if s.value is not None]
+        wrong = [q for q, value in _values(stated).items() if not _agrees(q, value)]
         judged = [q for q in wrong if len(people) > 1 and all(q in p for p in people.values())]
         votes = [[_agrees(q, p[q]) for p in people.values()] for q in judged]
         if judged:
@@ -83,15 +126,10 @@ def _support_table(scores: Sequence[Score], people: Mapping[str, Values]) -> Row
     return RowsTable("Where an evaluator differs from the benchmark: what annotators said", rows)
 
 
-def _audit_table(scores: Sequence[Score], path: Path, seed: int) -> RowsTable:
+def _audit_table(
+    scores: Sequence[Score], audit: Mapping[str, tuple[bool, bool]], seed: int
+) -> RowsTable:
     """Under judged Over: all, without flagged ones, and of those only the confirmed."""
-    audit = {
-        row.text("scenario"): (
-            row.one_of("flagged_over", ("yes", "no")) == "yes",
-            row.one_of("confirmed_under", ("yes", "no")) == "yes",
-        )
-        for row in read_sheet(path, ("scenario", "flagged_over", "confirmed_under"), "scenario")
-    }
     subsets = {
         "all audited": set(audit),
         "no secondary Over": {name for name, (flagged, _) in audit.items() if not flagged},
@@ -139,14 +177,32 @@ def _agrees(question: str, value: float) -> bool:
 
 
 def _read_verdicts(path: Path) -> Mapping[str, Values]:
-    """Annotator -> question -> ERR or FAR, as `annotate read persevalbench_verdicts` writes them.
-
-    Raises:
-        DataError: no such file or columns, or a value that is not 0 or 1.
-    """
+    """Annotator -> question -> ERR or FAR, as `annotate read persevalbench_verdicts` writes."""
     people: dict[str, dict[str, float]] = {}
     for row in read_sheet(path, ("question", "metric", "value", "annotator")):
-        if row.cells["metric"] in (ERR, FAR):
-            mine = people.setdefault(row.text("annotator"), {})
-            mine[row.text("question")] = float(row.whole("value", 0, 1))
+        if row.cells["metric"] not in (ERR, FAR):
+            continue
+        question, mine = row.text("question"), people.setdefault(row.text("annotator"), {})
+        if row.cells["metric"] != (ERR if question.endswith("/error") else FAR):
+            raise row.error("metric", f"{row.cells['metric']} is no metric of {question}")
+        if question in mine:
+            raise row.error("question", f"{question} is there twice for {row.text('annotator')}")
+        mine[question] = float(row.whole("value", 0, 1))
+    if not people:
+        wanted = "what annotate read persevalbench_verdicts wrote"
+        raise DataError(path, f"has no verdicts; give {wanted}")
     return people
+
+
+def _read_audit(path: Path) -> Mapping[str, tuple[bool, bool]]:
+    """Scenario -> (flagged, confirmed), as `annotate read persevalbench_audit` writes them."""
+    audit = {
+        row.text("scenario"): (
+            row.one_of("flagged_over", ("yes", "no")) == "yes",
+            row.one_of("confirmed_under", ("yes", "no")) == "yes",
+        )
+        for row in read_sheet(path, ("scenario", "flagged_over", "confirmed_under"), "scenario")
+    }
+    if not audit:
+        raise DataError(path, "has no rows")
+    return audit

@@ -36,6 +36,7 @@ from persona_lab.benchmarks.persevalbench.records import (
 )
 from persona_lab.core.errors import DataError
 from persona_lab.parsing.json_file import line_of, read_json, read_text
+from persona_lab.parsing.names import normalized
 
 FILE = "scenarios.json"
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
@@ -182,4 +183,4 @@ def _problems(record: ScenarioRecord, scenario: Scenario) -> Iterator[tuple[str,
 
 
 def _folded(text: str) -> str:
-    return " ".join(text.casefold().split())
+    return normalized(text).casefold()

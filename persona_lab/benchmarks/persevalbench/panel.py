@@ -3,7 +3,8 @@
     panel_majority    the verdict that more than half of the panel gives; without one, no verdict
     panel_unanimity   an error verdict that all give; else Right
 
-A response that a member has no verdict on has none of the panel's.
+A response that a member has no verdict on has none of the panel's; one that a member was not asked
+about, as in a part of a run, has no row.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from persona_lab.benchmarks.persevalbench.scoring import ERR, FAR, recognised
 from persona_lab.benchmarks.persevalbench.verdicts import RIGHT
 from persona_lab.core.experiment import Score
 
+_OF_ONE = ("verdict", "named_subtype", "confidence")
 PANELS = ("panel_majority", "panel_unanimity")
 
 
@@ -31,19 +33,23 @@ def panel_scores(scores: Sequence[Score], members: int) -> list[Score]:
         if score.metric in (ERR, FAR):
             place = tuple(score.facets[n] for n in ("context", "formulation", "sample"))
             groups.setdefault((*place, score.question), []).append(score)
-    return [_panel_score(name, given, members) for given in groups.values() for name in PANELS]
+    return [
+        _panel_score(name, given)
+        for given in groups.values()
+        if len(given) == members
+        for name in PANELS
+    ]
 
 
-def _panel_score(name: str, given: Sequence[Score], members: int) -> Score:
+def _panel_score(name: str, given: Sequence[Score]) -> Score:
     first = given[0]
-    facets = {**first.facets, "evaluator": name, "verdict": "", "confidence": ""}
+    kept = {k: v for k, v in first.facets.items() if k not in _OF_ONE and not k.startswith("p_")}
+    facets = {**kept, "evaluator": name, "verdict": ""}
     blank = replace(
         first, case=f"{name}/{first.case}", facets=facets, value=None, reason="", outcome="ok"
     )
     if lost := next((s for s in given if s.value is None), None):
         return replace(blank, outcome=lost.outcome, reason=lost.reason)
-    if len(given) < members:
-        return replace(blank, outcome="unparsed", reason="a member was not asked")
     verdict = _verdict(name, [s.facets["verdict"] for s in given])
     if verdict is None:
         return replace(blank, outcome="unparsed", reason="no_majority")

@@ -7,6 +7,7 @@ of them, such as pair accuracy, is made from the table.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -48,6 +49,10 @@ DIRECTIONS = {
     **{f"underweighting_{name}": _SHARE for name in ("right", "under", "over")},
 }
 """Figure 3, over responses with a verdict."""
+_RESPONSE = re.compile(r"\bresponse\s+([AB])\b", re.IGNORECASE)
+"""What the prompt calls its options."""
+EVIDENCE_CUT = "evidence_cut"
+"""Reason of a verdict on extracted evidence that reached its budget: it was taken as it is."""
 
 
 def recognised(family: Family, verdict: str) -> bool:
@@ -94,7 +99,8 @@ def verdict_score(case: PersEvalCase, reply: Reply) -> Score:
     if judged.verdict.value is None:
         return row.unread(metric, judged.verdict, more)
     value = verdict_value(case, judged.verdict.value)
-    return row.score(metric, value, "ok", " ".join(judged.verdict.flags), more)
+    flags = [*judged.verdict.flags, *(f for f in reply.flags if f == EVIDENCE_CUT)]
+    return row.score(metric, value, "ok", " ".join(flags), more)
 
 
 def verdict_value(case: PersEvalCase, verdict: str) -> float:
@@ -120,7 +126,7 @@ def choice_score(case: PersEvalCase, reply: Reply) -> Score:
     row = Row(case)
     if lost := row.lost(CHOSEN, reply):
         return lost
-    parsed = parse_choice(reply.text, "AB")
+    parsed = parse_choice(_RESPONSE.sub(r"option \1", reply.text), "AB")
     if parsed.value is None:
         return row.unread(CHOSEN, parsed, None)
     right = "A" if case.subject == "right_first" else "B"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
-from pathlib import Path
 
 from persona_lab.benchmarks.persevalbench.baseline import constant_scores
 from persona_lab.benchmarks.persevalbench.cases import CONDITIONS, PARTS
@@ -13,12 +12,13 @@ from persona_lab.benchmarks.persevalbench.derived import (
     pair_scores,
     protocol_scores,
 )
-from persona_lab.benchmarks.persevalbench.human_check import human_tables
+from persona_lab.benchmarks.persevalbench.human_check import People, human_tables
 from persona_lab.benchmarks.persevalbench.panel import panel_scores
 from persona_lab.benchmarks.persevalbench.records import CATEGORICAL, GRADED, Scenario
 from persona_lab.benchmarks.persevalbench.scoring import (
     DIRECTIONS,
     ERR,
+    EVIDENCE_CUT,
     FAR,
     PAIR,
     PROTOCOLS,
@@ -45,12 +45,13 @@ def summary(
     scenarios: Sequence[Scenario],
     settings: PersEvalBenchSettings,
     run: RunSettings,
-    root: Path,
+    people: People,
     target: str,
 ) -> Summary:
     """Estimates, tables and notes, as far as the recipe asks for them.
 
     Args:
+        people: what people said, for comparison.
         target: name of the evaluator whose card the run is.
     """
     seed, verdicts = run.seed, "verdict" in settings.protocols
@@ -61,17 +62,24 @@ def summary(
     tables: list[RowsTable] = []
     if verdicts:
         shown = list(product(settings.contexts, settings.formulations))
-        constant = constant_scores(scenarios, shown)
+        asked = {s.question for s in scores if s.metric in (ERR, FAR)}
+        constant = [s for s in constant_scores(scenarios, shown) if s.question in asked]
         constant += pair_scores(constant)
         made += overall([*scores, *constant], seed)
-        tables.append(verdict_table(scores))
+        tables += [verdict_table(scores)] if asked else []
         if settings.samples > 1 or settings.logprobs:
             tables += operating_tables(scores, seed)
         tables += calibration_tables(scores, seed)
-        tables += human_tables(scores, settings, root, seed)
+        tables += human_tables(scores, people, seed)
     made += estimates(scores, PROTOCOLS, CONDITIONS, unit="scenario", seed=seed)
     made += estimates(scores, PROTOCOLS, (*CONDITIONS, "family"), unit="scenario", seed=seed)
-    return Summary(scores, made, notes=_notes(scores), tables=tables, card=_card(made, target))
+    return Summary(
+        scores,
+        made,
+        notes=_notes(scores) + people.notes(scores),
+        tables=tables,
+        card=_card(made, target),
+    )
 
 
 def overall(scores: Sequence[Score], seed: int) -> list[Estimate]:
@@ -129,7 +137,16 @@ def _others(run: RunSettings) -> tuple[object, object]:
 
 def _notes(scores: Sequence[Score]) -> list[str]:
     cut = {s.case for s in scores if s.outcome == "truncated" and "+" not in s.case}
-    return [
-        f"In {len(cut)} cases an answer reached its budget (max_tokens): cut off, it gives no "
-        "value and counts as the worse outcome."
-    ] * bool(cut)
+    begun = {s.case for s in scores if EVIDENCE_CUT in s.reason.split()}
+    found = []
+    if cut:
+        found.append(
+            f"In {len(cut)} cases an answer reached its budget (max_tokens): cut off, it gives no "
+            "value and counts as the worse outcome."
+        )
+    if begun:
+        found.append(
+            f"In {len(begun)} cases the extracted evidence reached its budget "
+            "(max_tokens.evidence) and was taken as far as it goes."
+        )
+    return found

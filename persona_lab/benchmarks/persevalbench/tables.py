@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from persona_lab.benchmarks.persevalbench.cases import CONDITIONS
 from persona_lab.benchmarks.persevalbench.records import SUBTYPES, Family
 from persona_lab.benchmarks.persevalbench.scoring import ERR, FAR, recognised
-from persona_lab.benchmarks.persevalbench.verdicts import RIGHT, VERDICTS
+from persona_lab.benchmarks.persevalbench.verdicts import OVER, RIGHT, VERDICTS
 from persona_lab.core.experiment import Row, RowsTable, Score
 from persona_lab.metrics.calibration import Stated, brier, expected_calibration_error
 from persona_lab.metrics.operating import Graded, operating_curve, thinned
@@ -30,11 +30,14 @@ def verdict_table(scores: Sequence[Score]) -> RowsTable:
 
 def operating_tables(scores: Sequence[Score], seed: int) -> list[RowsTable]:
     """ERR over FAR as the share of error verdicts that is asked for falls: from repeated samples,
-    or from the verdict's probabilities where they were asked for."""
+    or from the verdict's probabilities (`weighed` replies) where they were asked for. Lost replies
+    count as the worse outcome."""
     points: list[Row] = []
     areas: list[Row] = []
     for condition, given in _by_condition(scores).items():
-        responses, left_out = _graded(given)
+        responses = _graded(given)
+        lost = sum(s.value is None for s in given)
+        weighed = sum(bool(s.facets.get(f"p_{RIGHT}")) for s in given)
         if len({r.flagged for r in responses}) < 2:
             continue
         curve = operating_curve(responses, unit="scenario", seed=seed)
@@ -47,7 +50,9 @@ def operating_tables(scores: Sequence[Score], seed: int) -> list[RowsTable]:
                 "high": curve.high,
                 "errors": curve.errors,
                 "rights": curve.rights,
-                "no verdict": left_out,
+                "replies": len(given),
+                "lost": lost,
+                "weighed": weighed,
                 "interval": curve.interval,
             }
         )
@@ -91,17 +96,15 @@ def calibration_tables(scores: Sequence[Score], seed: int) -> list[RowsTable]:
     return [RowsTable("Stated confidence against being right", rows)] if rows else []
 
 
-def _graded(scores: Sequence[Score]) -> tuple[list[Graded], int]:
-    """Responses with their weights of error verdicts, and how many have no verdict at all."""
+def _graded(scores: Sequence[Score]) -> list[Graded]:
+    """Responses with their weights of error verdicts, repeats averaged; a reply without a verdict
+    counts as the worse outcome."""
     groups: dict[str, list[Score]] = {}
     for score in scores:
         groups.setdefault(score.question, []).append(score)
-    made, left_out = [], 0
+    made = []
     for question, repeats in groups.items():
-        weights = [w for s in repeats if (w := _weights(s)) is not None]
-        if not weights:
-            left_out += 1
-            continue
+        weights = [_weights(score) for score in repeats]
         first = repeats[0]
         family: Family = first.facets["family"]  # type: ignore[assignment]
         wrong = [v for v in VERDICTS if v != RIGHT]
@@ -110,16 +113,17 @@ def _graded(scores: Sequence[Score]) -> tuple[list[Graded], int]:
         ways = [v for v in VERDICTS if error and recognised(family, v)]
         found = _mean([sum(w[v] for v in ways) for w in weights])
         made.append(Graded(first.cluster, question, error, found, flagged))
-    return made, left_out
+    return made
 
 
-def _weights(score: Score) -> dict[str, float] | None:
+def _weights(score: Score) -> dict[str, float]:
     """What one reply gives each verdict: its probabilities if they are known, else all to one."""
     if score.facets.get(f"p_{RIGHT}"):
         return {v: float(score.facets[f"p_{v}"]) for v in VERDICTS}
+    verdict = score.facets.get("verdict", "")
     if score.value is None:
-        return None
-    return {v: float(v == score.facets["verdict"]) for v in VERDICTS}
+        verdict = RIGHT if score.metric == ERR else OVER
+    return {v: float(v == verdict) for v in VERDICTS}
 
 
 def _mean(values: Sequence[float]) -> float:

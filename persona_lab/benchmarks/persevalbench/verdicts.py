@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -22,6 +23,7 @@ VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 RIGHT, UNDER, OVER = VERDICTS
 _SHORT = {"UNDER": UNDER, "OVER": OVER}
 """What Prompt 12 itself calls them."""
+_VALUE = re.compile(r'"verdict"\s*:\s*"\s*', re.IGNORECASE)
 _NOT_A_LETTER = " \t\r\n\"'`:{},"
 EXAMPLE_VERDICT = json.dumps(
     {
@@ -54,7 +56,7 @@ def read_verdict(text: str) -> Judged:
     """Reads a reply to Prompts 10 to 12; subtype and confidence are those stated with the verdict
     that counts."""
     parsed = parse_label(text, [*VERDICTS, *_SHORT], key="verdict")
-    stated = [o for o in json_objects(visible(text)[0])[0] if "verdict" in o]
+    stated = _stated(visible(text)[0])
     flags = parsed.flags
     if len({_named(o["verdict"]) for o in stated}) == 1:
         flags = tuple(flag for flag in flags if flag != "differing")
@@ -67,27 +69,52 @@ def read_verdict(text: str) -> Judged:
 
 
 def verdict_probabilities(reply: Reply) -> dict[str, float] | None:
-    """The probability of each verdict where the reply begins to state it, if log-probabilities
-    were asked for and the place is found: those of the tokens that begin a verdict, normalised.
+    """The probability of each verdict where the reply begins to state the one that it is read as,
+    if log-probabilities were asked for: those of the tokens that begin a verdict, normalised.
 
     Returns:
-        RIGHT, UNDER_PERSONALIZED and OVER_PERSONALIZED -> probability; None without them.
+        RIGHT, UNDER_PERSONALIZED and OVER_PERSONALIZED -> probability; None where there are none,
+        the place is not found, or what stands there is not the verdict that was read.
     """
-    at = reply.text.rfind('"verdict"')
-    start = reply.text.find('"', at + len('"verdict"')) + 1
-    place = _token_at(reply, start) if at >= 0 and start and reply.logprobs else None
-    if not place or not reply.logprobs:
+    read = read_verdict(reply.text).verdict.value
+    places = list(_VALUE.finditer(reply.text))
+    if read is None or not places or not reply.logprobs:
+        return None
+    start = places[-1].end()
+    place = _token_at(reply, start)
+    if place is None or _beginning(reply.text[start:]) != read:
         return None
     step, before = place
-    mass = dict.fromkeys(VERDICTS, 0.0)
+    mass: dict[str, float] = dict.fromkeys(VERDICTS, 0.0)
     for token, logprob in reply.logprobs[step]:
         rest = token.removeprefix(before) if token.startswith(before) else token
-        begun = rest.lstrip(_NOT_A_LETTER).rstrip(_NOT_A_LETTER)
+        begun = _spelt(rest.strip(_NOT_A_LETTER))
         found = [v for v in VERDICTS if begun and (v.startswith(begun) or begun.startswith(v))]
         if len(found) == 1:
             mass[found[0]] += math.exp(logprob)
+    if not mass[read]:
+        return None
     total = sum(mass.values())
-    return {v: m / total for v, m in mass.items()} if total > 0 else None
+    return {v: m / total for v, m in mass.items()}
+
+
+def _beginning(text: str) -> str | None:
+    """The verdict that a text begins with."""
+    spelt = _spelt(text[:40].split('"', maxsplit=1)[0])
+    return next((v for v in VERDICTS if spelt and (v == spelt or _SHORT.get(spelt) == v)), None)
+
+
+def _stated(text: str) -> list[dict[str, Any]]:
+    """JSON objects with a verdict, also those that stand in another one, in order."""
+    found = []
+    for outer in json_objects(text)[0]:
+        inner = [
+            {str(k).strip().lower(): v for k, v in value.items()}
+            for value in outer.values()
+            if isinstance(value, dict)
+        ]
+        found += [o for o in (outer, *inner) if "verdict" in o]
+    return found
 
 
 def _token_at(reply: Reply, place: int) -> tuple[int, str] | None:
@@ -106,6 +133,9 @@ def _token_at(reply: Reply, place: int) -> tuple[int, str] | None:
             for token, _ in candidates:
                 if token and text.startswith(token, start):
                     here.setdefault(start + len(token), (start, token))
+        if any(not token for token, _ in candidates):  # a token without text keeps the place
+            for start in reached:
+                here.setdefault(start, (start, ""))
         came.append(here)
         reached = set(here)
     last = next((n for n in reversed(range(len(came))) if len(text) in came[n]), None)
@@ -125,8 +155,13 @@ def _named(verdict: Any) -> Any:
     """A verdict by its whole name, however it is spelt; anything else as it is."""
     if not isinstance(verdict, str):
         return repr(verdict)
-    spelt = "_".join(verdict.upper().replace("-", " ").replace("_", " ").split())
+    spelt = _spelt(verdict)
     return _SHORT.get(spelt, spelt)
+
+
+def _spelt(verdict: str) -> str:
+    """In capitals, words joined by underscores; a trailing one stays, as a token may end there."""
+    return re.sub(r"[\s_-]+", "_", verdict.strip().upper())
 
 
 def _subtype(stated: Mapping[str, Any]) -> str:
@@ -147,6 +182,6 @@ def _number(stated: Any) -> float | None:
         return None
     try:
         value = float(stated)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return value if math.isfinite(value) else None

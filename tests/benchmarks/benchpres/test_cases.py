@@ -39,7 +39,7 @@ def settings(**changes: Any) -> BenchPreSSettings:
     fields = {
         "benchmark": {"path": "data"},
         "defence": {"default": {}},
-        "memory": {},
+        "memories": {},
         "max_tokens": BUDGETS,
     }
     return BenchPreSSettings.model_validate(fields | changes)
@@ -80,7 +80,7 @@ def test_ids_are_unique_over_all_that_can_differ(small: Data) -> None:
         small,
         defence={name: {} for name in get_args(DefenceName)},
         reasoning=[None, False, True],
-        memory={
+        memories={
             "preferences": [True, False],
             "density": [1, 5, 10],
             "mix": ["spread", "same_category"],
@@ -123,7 +123,7 @@ def test_a_lone_preference_is_named_in_the_id_only(small: Data) -> None:
 def test_density_1_is_five_messages(small: Data) -> None:
     assert [c.only for c in made(density=[1])] == list(CATEGORIES)
     # 2 users x 3 contexts x (5 alone + 1 with all).
-    found = cases(small, memory={"density": [1, 5]}, samples=1)
+    found = cases(small, memories={"density": [1, 5]}, samples=1)
     assert len(found) == 36
     assert [c.composition.only for c in found[:6]] == [*CATEGORIES, None]
 
@@ -232,14 +232,14 @@ def test_more_facts_than_there_are_is_all_of_them(sample: Data, number: int) -> 
 
 
 def test_a_density_beyond_the_data_is_refused(sample: Data, small: Data) -> None:
-    chosen(sample, settings(memory={"density": [5, 50]}))
+    chosen(sample, settings(memories={"density": [5, 50]}))
     with pytest.raises(ConfigError, match="density=51: all 10 profiles together have 50 pref"):
-        chosen(sample, settings(memory={"density": [51, 5]}))
+        chosen(sample, settings(memories={"density": [51, 5]}))
     # Distractors come from everybody, whoever is evaluated.
     one = {"path": "data", "users": ["p01"]}
-    chosen(small, settings(benchmark=one, memory={"density": [10]}))
+    chosen(small, settings(benchmark=one, memories={"density": [10]}))
     with pytest.raises(ConfigError, match="density=11: all 2 profiles together have 10 pref"):
-        chosen(small, settings(benchmark=one, memory={"density": [11]}))
+        chosen(small, settings(benchmark=one, memories={"density": [11]}))
 
 
 def scored(data: Data, case: BenchPreSCase) -> list[Instance]:
@@ -267,18 +267,18 @@ def test_the_inventory_of_the_papers_size(sample: Data) -> None:
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        ({"memory": {"density": [5, 3]}}, "density 3: is 1 or at least 5"),
-        ({"memory": {"density": [0]}}, "density 0: is 1 or at least 5"),
-        ({"memory": {"density": ["5"]}}, "valid integer"),
-        ({"memory": {"density": []}}, "at least 1 item"),
-        ({"memory": {"order": ["middle"]}}, "'scattered', 'reversed', 'start' or 'end'"),
-        ({"memory": {"density": [5, 10, 5]}}, "memory.density names a value twice"),
-        ({"memory": {"mix": ["spread", "spread"]}}, "memory.mix names a value twice"),
-        ({"memory": {"order": ["end", "end"]}}, "memory.order names a value twice"),
-        ({"memory": {"preferences": [True, True]}}, "memory.preferences names a value twice"),
+        ({"memories": {"density": [5, 3]}}, "density 3: is 1 or at least 5"),
+        ({"memories": {"density": [0]}}, "density 0: is 1 or at least 5"),
+        ({"memories": {"density": ["5"]}}, "valid integer"),
+        ({"memories": {"density": []}}, "at least 1 item"),
+        ({"memories": {"order": ["middle"]}}, "'scattered', 'reversed', 'start' or 'end'"),
+        ({"memories": {"density": [5, 10, 5]}}, "memories.density names a value twice"),
+        ({"memories": {"mix": ["spread", "spread"]}}, "memories.mix names a value twice"),
+        ({"memories": {"order": ["end", "end"]}}, "memories.order names a value twice"),
+        ({"memories": {"preferences": [True, True]}}, "memories.preferences names a value twice"),
         ({"reasoning": [None, False, None]}, "reasoning names a value twice"),
-        ({"memory": {"preferences": [False]}}, "set completeness=true"),
-        ({"memory": {"preferences": [True, False]}}, "set completeness=true"),
+        ({"memories": {"preferences": [False]}}, "set completeness=true"),
+        ({"memories": {"preferences": [True, False]}}, "set completeness=true"),
         ({"defence": {}}, "choose a defence: default, prompt, structured, few_shot"),
         ({"defence": {"default": None}}, "choose a defence"),
         ({"defence": {"kindness": {}}}, "Extra inputs are not permitted"),
@@ -297,10 +297,10 @@ def test_the_defaults_are_the_papers() -> None:
     found = settings()
     assert (found.samples, found.reasoning, found.defence.names) == (3, [None], ["default"])
     assert (found.completeness, found.probe, found.agreement.items) == (False, False, 0)
-    memory = found.memory
-    assert (memory.preferences, memory.density, memory.order) == ([True], [5], ["scattered"])
+    memories = found.memories
+    assert (memories.preferences, memories.density, memories.order) == ([True], [5], ["scattered"])
 
 
 def test_memory_without_preferences_goes_with_completeness() -> None:
-    found = settings(memory={"preferences": [False]}, completeness=True)
-    assert found.memory.preferences == [False]
+    found = settings(memories={"preferences": [False]}, completeness=True)
+    assert found.memories.preferences == [False]

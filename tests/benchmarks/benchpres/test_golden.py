@@ -234,7 +234,10 @@ def test_the_probe_splits_misapplications(data: Path) -> None:
 def test_density_scores_only_the_profiles_own(data: Path) -> None:
     """At 1 each preference stands alone; at 10 five more are borrowed and never judged."""
     found = summary_of(
-        data, writes(lambda *_: ALL), "memory.density=[1,5,10]", "memory.order=[scattered,start]"
+        data,
+        writes(lambda *_: ALL),
+        "memories.density=[1,5,10]",
+        "memories.order=[scattered,start]",
     )
     judged = [s for s in found.scores if s.metric in ("MR", "AAR")]
     assert len(judged) == 3 * 2 * 30

@@ -26,7 +26,7 @@ from persona_lab.core.prompt import Reply
 from tests.benchmarks.benchpres.data import write_data
 
 OFFICE = Context("office", "Tax Office", "Ask for a form", "finance_legal", True)
-ROW = Row("case", "p01", {"user": "p01"})
+ROW = Row("case", "p01", {"user": "p01", "sample": "1"})
 Answer = Literal["yes", "no", "unclear"]
 REPLIES: dict[Answer, Reply] = {
     "yes": Reply("Yes."), "no": Reply("No"), "unclear": Reply("It depends.")
@@ -119,9 +119,14 @@ def test_an_answer_that_is_none_is_never_a_score(answer: Reply, outcome: str, re
 
 
 def test_scores_carry_the_instance() -> None:
+    """The share of misapplications has a row a message, the rest one an instance."""
     for score in split("0", 1.0, REPLIES["no"]):
-        assert (score.case, score.cluster, score.question) == ("case", "p01", "p01/office/role")
-        assert score.facets == {"user": "p01", "category": "role", "label": "0"}
+        place = "/1" if score.metric == "knew_when_misapplied" else ""
+        assert score.question == f"p01/office/role{place}"
+        assert (score.case, score.cluster) == ("case", "p01")
+        assert score.facets == {
+            "user": "p01", "sample": "1", "category": "role", "label": "0"
+        }  # fmt: skip
         assert score.metric in METRICS
 
 
@@ -166,12 +171,13 @@ def test_what_is_asked_names_recipient_task_and_preference() -> None:
 def test_a_second_judge_does_not_touch_the_split(tmp_path: Path) -> None:
     """Its scores stand under the same questions; the probe is held to the judge's."""
     model = ModelSettings(name="m", path="m", engine="scripted", max_model_len=4096)
-    run = RunSettings(experiment="x", model=model, judge=model, second_judge=model)
+    other = model.model_copy(update={"path": "n"})
+    run = RunSettings(experiment="x", model=model, judge=model, second_judge=other)
     settings = BenchPreSSettings.model_validate(
         {
             "benchmark": {"path": str(write_data(tmp_path / "data", profiles=1, contexts=1))},
             "defence": {"default": {}},
-            "memory": {},
+            "memories": {},
             "max_tokens": dict.fromkeys(
                 ("message", "deliberation", "probe", "judge", "completeness"), 8
             ),

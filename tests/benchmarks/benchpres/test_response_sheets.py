@@ -179,6 +179,7 @@ def read_by_hand(folder: Path, category: str, run: str, *people: str) -> Summary
             "category": category,
             "label": "0",
             "applied": applied[said],
+            "message": f"digest-{n}",
         }
         for n, said in enumerate(run)
     ]
@@ -198,9 +199,10 @@ def read_by_hand(folder: Path, category: str, run: str, *people: str) -> Summary
 def test_verdicts_of_people_are_rows_under_the_runs_names(tmp_path: Path) -> None:
     summary = read_by_hand(tmp_path, "tone", "yn", "yy")
     facets = {"annotator": "person_1", "category": "tone", "label": "0"}
+    first, second = ({**facets, "message": f"digest-{n}"} for n in range(2))
     assert summary.scores == [
-        Score("case-0", "q0", "applied", "p00", 1.0, "ok", "", facets),
-        Score("case-1", "q1", "applied", "p01", 1.0, "ok", "", facets),
+        Score("case-0", "q0", "applied", "p00", 1.0, "ok", "", first),
+        Score("case-1", "q1", "applied", "p01", 1.0, "ok", "", second),
     ]
     assert summary.notes == []
     less = read_by_hand(tmp_path, "tone", "yny", "yy")

@@ -226,7 +226,7 @@ def test_samples_give_an_operating_curve(small: Path, tmp_path: Path) -> None:
 
     found = summary_of(small, tmp_path, reply, "samples=2", "model.temperature=0.7")
     [area] = rows(found, "Operating curve: area", condition="qwen3_32b, full, end_to_end")
-    assert (area["area"], area["errors"], area["rights"], area["no verdict"]) == (1.0, 9, 9, 0)
+    assert (area["area"], area["errors"], area["rights"], area["lost"]) == (1.0, 9, 9, 0)
     points = rows(found, "Operating curve: points", condition="qwen3_32b, full, end_to_end")
     assert {(p["FAR"], p["ERR"]) for p in points} >= {(0.0, 0.0), (0.0, 1.0), (1.0, 1.0)}
     # Averaged over samples first: every Right response is flagged once in two.

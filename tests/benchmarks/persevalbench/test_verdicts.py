@@ -237,7 +237,7 @@ SPLITS: dict[str, list[Step]] = {
 
 @pytest.mark.parametrize("name", SPLITS)
 def test_probabilities_by_hand(name: str) -> None:
-    tail = [] if name == "closed" else TAIL
+    tail: list[Step] = [{"}": 1.0}] if name == "closed" else TAIL
     found = verdict_probabilities(reply([*HEAD, *SPLITS[name], *tail]))
     assert found == pytest.approx({RIGHT: 0.6, UNDER: 0.3, OVER: 0.1})
 
