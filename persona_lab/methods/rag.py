@@ -1,0 +1,80 @@
+"""Retrieval over the texts of a history: which of them are most similar to a query?
+
+    simcse, minilm, any encoder's name    cosine of sentence vectors (RealPref Appendix H.2: SimCSE)
+    bm25                                  lexical
+    fusion                                reciprocal rank fusion of an encoder and bm25
+    random, oracle                        bounds: what chance finds, and the evidence itself
+
+A sub-flow: encoders are asked through `Encode`, so that the texts of all flows are encoded together
+and each text once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+
+from persona_lab.core.experiment import stable_digest
+from persona_lab.core.flow import Encode, Flow
+from persona_lab.retrieval.fusion import reciprocal_rank_fusion
+from persona_lab.retrieval.lexical import bm25
+from persona_lab.retrieval.search import Hit, search
+
+LEXICAL, FUSION, RANDOM, ORACLE = "bm25", "fusion", "random", "oracle"
+BOUNDS = (RANDOM, ORACLE)
+
+
+def encoder_of(retriever: str, encoder: str) -> str:
+    """The encoder that a retriever asks; empty if it asks none.
+
+    Args:
+        encoder: the one that fusion uses.
+    """
+    if retriever in (LEXICAL, *BOUNDS):
+        return ""
+    return encoder if retriever == FUSION else retriever
+
+
+def retrieve(
+    retriever: str,
+    query: str,
+    texts: Sequence[str],
+    k: int,
+    *,
+    encoder: str = "",
+    evidence: Collection[int] = (),
+    seed: int = 0,
+) -> Flow[list[Hit]]:
+    """The k texts that suit the query best, best first, ties by position; fewer, if there are.
+
+    Args:
+        retriever: by name, as above. encoder: the one that fusion uses.
+        evidence: positions that the oracle gives, in their order; it gives nothing else, score 1.
+        seed: of the random order, with the query; its scores are 0.
+
+    Raises:
+        ValueError: k is below 1, fusion has no encoder, or evidence is none of the texts.
+    """
+    if k < 1:
+        raise ValueError(f"k={k}: at least 1 is needed")
+    if retriever == FUSION and not encoder:
+        raise ValueError("retriever=fusion: needs an encoder beside bm25")
+    if retriever == ORACLE:
+        if strange := sorted(p for p in evidence if not 0 <= p < len(texts)):
+            raise ValueError(f"evidence at {strange}, but there are {len(texts)} texts")
+        return [Hit(position, 1.0) for position in sorted(evidence)[:k]]
+    if retriever == RANDOM:
+        drawn = np.random.default_rng(stable_digest(f"{seed}/{query}")).permutation(len(texts))
+        return [Hit(position, 0.0) for position in drawn[:k].tolist()]
+    if retriever == LEXICAL:
+        return bm25(query, texts, k)
+    if not texts:
+        return []
+    vectors = yield Encode(encoder_of(retriever, encoder), (query, *texts))
+    if retriever != FUSION:
+        [hits] = search(vectors[0], vectors[1:], k)
+        return hits
+    [whole] = search(vectors[0], vectors[1:], len(texts))
+    rankings = (whole, bm25(query, texts, len(texts)))
+    return reciprocal_rank_fusion([[hit.position for hit in r] for r in rankings], k)

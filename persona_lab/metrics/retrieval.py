@@ -1,0 +1,57 @@
+"""Does a retriever find the evidence? Recall and reciprocal rank of one query.
+
+Positions are those of the texts ranked. A query without evidence is not measured: its None carries
+the reason and enters no mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A value in [0, 1], or None with the reason."""
+
+    value: float | None
+    reason: str = ""
+
+
+NO_EVIDENCE = Measured(None, "n/a: nothing is relevant to the query")
+
+
+def recall_at_k(ranked: Sequence[int], relevant: Collection[int], k: int) -> Measured:
+    """Share of the relevant positions that are among the first k of the ranking.
+
+    More relevant positions than k keep it below 1, whatever the ranking.
+
+    Raises:
+        ValueError: k is below 1, or a position is ranked twice.
+    """
+    if k < 1:
+        raise ValueError(f"k={k}: at least 1 is needed")
+    wanted = _wanted(ranked, relevant)
+    if not wanted:
+        return NO_EVIDENCE
+    return Measured(len(wanted.intersection(ranked[:k])) / len(wanted))
+
+
+def reciprocal_rank(ranked: Sequence[int], relevant: Collection[int]) -> Measured:
+    """1 / rank of the first relevant position, from 1; 0 where none is ranked. Its mean is MRR.
+
+    Raises:
+        ValueError: a position is ranked twice.
+    """
+    wanted = _wanted(ranked, relevant)
+    if not wanted:
+        return NO_EVIDENCE
+    ranks = (rank for rank, position in enumerate(ranked, 1) if position in wanted)
+    first = next(ranks, None)
+    return Measured(1 / first if first else 0.0)
+
+
+def _wanted(ranked: Sequence[int], relevant: Collection[int]) -> set[int]:
+    if len(set(ranked)) != len(ranked):
+        raise ValueError("a position is ranked twice")
+    return set(relevant)

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from persona_lab.metrics.retrieval import recall_at_k, reciprocal_rank
+
+
+@pytest.mark.parametrize(
+    ("k", "recall"),
+    # Relevant are 2, 7 and 9; the ranking has 7 first, 2 fourth, 9 not at all.
+    [(1, 1 / 3), (3, 1 / 3), (4, 2 / 3), (99, 2 / 3)],
+)
+def test_recall_by_hand(k: int, recall: float) -> None:
+    assert recall_at_k([7, 5, 1, 2], {2, 7, 9}, k).value == pytest.approx(recall)
+
+
+def test_reciprocal_rank_by_hand() -> None:
+    assert reciprocal_rank([5, 1, 2, 7], [7, 2]).value == pytest.approx(1 / 3)
+    assert reciprocal_rank([2], [2]).value == 1.0
+    assert reciprocal_rank([5, 1], [7]).value == 0.0
+    assert reciprocal_rank([], [7]).value == 0.0
+
+
+def test_nothing_relevant_has_no_value() -> None:
+    for measured in (recall_at_k([1, 2], [], 5), reciprocal_rank([1, 2], ())):
+        assert measured.value is None
+        assert measured.reason == "n/a: nothing is relevant to the query"
+
+
+def test_bad_arguments() -> None:
+    with pytest.raises(ValueError, match="k=0: at least 1"):
+        recall_at_k([1], [1], 0)
+    with pytest.raises(ValueError, match="ranked twice"):
+        recall_at_k([1, 1], [1], 2)
+    with pytest.raises(ValueError, match="ranked twice"):
+        reciprocal_rank([1, 1], [1])
+
+
+_POSITIONS = st.lists(st.integers(0, 9), unique=True)
+
+
+@given(_POSITIONS, _POSITIONS.filter(bool), st.integers(1, 10))
+def test_recall_rises_with_k(ranked: list[int], relevant: list[int], k: int) -> None:
+    now, more = recall_at_k(ranked, relevant, k).value, recall_at_k(ranked, relevant, k + 1).value
+    first = reciprocal_rank(ranked, relevant).value
+    assert now is not None
+    assert more is not None
+    assert first is not None
+    assert 0 <= now <= more <= 1
+    assert (first >= 1 / k) == (now > 0)
