@@ -30,6 +30,8 @@ def read_json(path: Path, shape: type[T]) -> T:
         raise DataError(path, "is nested too deeply to be read") from None
     except _RepeatedKey as error:
         raise DataError(path, f"the key {error} is given twice in one object") from None
+    except ValueError as error:  # a number of thousands of digits
+        raise DataError(path, f"cannot be read ({error})") from None
     try:
         return TypeAdapter(shape).validate_python(value)
     except ValidationError as error:

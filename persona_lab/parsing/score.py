@@ -59,7 +59,7 @@ def parse_rating(text: str, low: int = 1, high: int = 5) -> Parsed[int]:
     rated = [] if problem else _RATING.findall(folded(shown))
     if not rated:
         return parse_score(text, low, high)
-    flags = ("differing",) if len(set(rated)) > 1 else ()
+    flags = ("differing",) if len(set(map(float, rated))) > 1 else ()
     return _checked(float(rated[-1]), low, high, flags)
 
 

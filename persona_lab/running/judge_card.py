@@ -31,7 +31,7 @@ def card_of(setup: Setup, summary: Summary | None) -> dict[str, Any]:
     return {
         "judge": model.name,
         "identity": model.identity,
-        "sampling": _sampling(setup.run.model),
+        "sampling": _sampling(setup.run.target),
         "data_hash": setup.experiment.data_hash,
         "estimates": made,
     }
@@ -69,17 +69,30 @@ def _card_in(path: Path) -> dict[str, Any] | None:
     if manifest.get("status") != "complete" or not isinstance(card, dict):
         return None
     estimates = card.get("estimates")
-    if not isinstance(estimates, dict) or not all(
-        isinstance(e, dict) and set(_KEPT) <= set(e) for e in estimates.values()
-    ):
+    if not isinstance(estimates, dict) or not estimates:
+        return None
+    if not all(_whole(estimate) for estimate in estimates.values()):
         return None
     return {
         "identity": card.get("identity"),
         "sampling": card.get("sampling"),
-        "n": max((e["n"] for e in estimates.values()), default=0),
+        "n": max(e["n"] for e in estimates.values()),
         "written": str(manifest.get("written", "")),
         "shown": {"run": path.parent.name, "data_hash": card.get("data_hash"), **estimates},
     }
+
+
+def _whole(estimate: Any) -> bool:
+    """Whether it has all of its parts, and numbers where numbers are wanted."""
+    if not isinstance(estimate, dict) or not set(_KEPT) <= set(estimate):
+        return False
+    numbers = [estimate[part] for part in ("value", "low", "high")]
+    ends = [end is None for end in numbers[1:]]
+    kinds = all(
+        n is None or (isinstance(n, int | float) and not isinstance(n, bool)) for n in numbers
+    )
+    count = estimate["n"]
+    return kinds and ends[0] == ends[1] and isinstance(count, int) and not isinstance(count, bool)
 
 
 def card_lines(setup: Setup, cards: Mapping[str, Any]) -> list[str]:
@@ -108,6 +121,6 @@ def _read(path: Path) -> dict[str, Any]:
     """A manifest, or nothing where another process is writing it or it is damaged."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return content if isinstance(content, dict) else {}

@@ -205,13 +205,13 @@ def read_labels(path: Path) -> list[HumanLabel]:
     Raises:
         DataError: no labels, one that is not 0 or 1, or two annotators who differ on an item.
     """
-    made: dict[tuple[str, str], HumanLabel] = {}
+    made: dict[tuple[str, str, str], HumanLabel] = {}
     for row in read_sheet(path, ("case", "question", "metric", "value", "message")):
         if row.cells["metric"] != "applied":
             continue
         case, question, message = (row.text(n) for n in ("case", "question", "message"))
         label = HumanLabel(case, question, message, float(row.whole("value", 0, 1)))
-        if made.setdefault((case, question), label) != label:
+        if made.setdefault((case, question, message), label) != label:
             problem = f"annotators differ on {case}|{question}: keep one label, or leave it out"
             raise row.error("value", problem)
     if not made:

@@ -103,4 +103,4 @@ def _of_pair(metric: str, pair: Sequence[Score], value: float | None) -> Score:
 
 
 def _share(score: Score, metric: str, found: bool) -> Score:
-    return replace(score, metric=metric, value=float(found))
+    return replace(score, case=f"{score.case}/{metric}", metric=metric, value=float(found))

@@ -49,8 +49,13 @@ DIRECTIONS = {
     **{f"underweighting_{name}": _SHARE for name in ("right", "under", "over")},
 }
 """Figure 3, over responses with a verdict."""
-_RESPONSE = re.compile(r"\bresponse\s+([AB])\b", re.IGNORECASE)
-"""What the prompt calls its options."""
+_RESPONSE = re.compile(
+    r"(^[\s*_\"'`]*(?=response\s+[AB][\s*_\"'`.]*$)"
+    r"|\b(?:choose|pick|select|prefer|(?:answer|choice|winner|verdict)(?:\s+is)?"
+    r"|better(?:\s+\w+)?\s+is)[\s:*_\"'`]*)response\s+([AB])\b",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""A choice by the name that the prompt gives its options: a line of its own, or behind a cue."""
 EVIDENCE_CUT = "evidence_cut"
 """Reason of a verdict on extracted evidence that reached its budget: it was taken as it is."""
 
@@ -126,7 +131,7 @@ def choice_score(case: PersEvalCase, reply: Reply) -> Score:
     row = Row(case)
     if lost := row.lost(CHOSEN, reply):
         return lost
-    parsed = parse_choice(_RESPONSE.sub(r"option \1", reply.text), "AB")
+    parsed = parse_choice(_RESPONSE.sub(r"\1option \2", reply.text), "AB")
     if parsed.value is None:
         return row.unread(CHOSEN, parsed, None)
     right = "A" if case.subject == "right_first" else "B"

@@ -137,7 +137,7 @@ def _others(run: RunSettings) -> tuple[object, object]:
 
 def _notes(scores: Sequence[Score]) -> list[str]:
     cut = {s.case for s in scores if s.outcome == "truncated" and "+" not in s.case}
-    begun = {s.case for s in scores if EVIDENCE_CUT in s.reason.split()}
+    begun = {s.case for s in scores if s.metric in (ERR, FAR) and EVIDENCE_CUT in s.reason.split()}
     found = []
     if cut:
         found.append(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -77,7 +77,7 @@ def verdict_probabilities(reply: Reply) -> dict[str, float] | None:
         the place is not found, or what stands there is not the verdict that was read.
     """
     read = read_verdict(reply.text).verdict.value
-    places = list(_VALUE.finditer(reply.text))
+    places = list(_VALUE.finditer(reply.text, reply.text.rfind("</think>") + 1))
     if read is None or not places or not reply.logprobs:
         return None
     start = places[-1].end()
@@ -105,16 +105,18 @@ def _beginning(text: str) -> str | None:
 
 
 def _stated(text: str) -> list[dict[str, Any]]:
-    """JSON objects with a verdict, also those that stand in another one, in order."""
-    found = []
-    for outer in json_objects(text)[0]:
-        inner = [
-            {str(k).strip().lower(): v for k, v in value.items()}
-            for value in outer.values()
-            if isinstance(value, dict)
-        ]
-        found += [o for o in (outer, *inner) if "verdict" in o]
-    return found
+    """JSON objects with a verdict, in order; of an object without one, those within it."""
+    return [stated for outer in json_objects(text)[0] for stated in _with_verdict(outer)]
+
+
+def _with_verdict(found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    keyed = {str(key).strip().lower(): value for key, value in found.items()}
+    if "verdict" in keyed:
+        yield keyed
+        return
+    for inner in keyed.values():
+        if isinstance(inner, dict):
+            yield from _with_verdict(inner)
 
 
 def _token_at(reply: Reply, place: int) -> tuple[int, str] | None:
