@@ -145,12 +145,26 @@ class ModelSettings(Strict):
         )
 
 
+class EncoderSettings(Strict):
+    """A sentence encoder; `simcse` and `minilm` need none of these.
+
+    Attributes:
+        path: a folder or hub id. pooling: how the model was trained to make one vector of a text.
+        max_tokens: longer texts are cut, and counted.
+    """
+
+    path: str | None = None
+    pooling: Literal["mean", "cls", "pooler"] | None = None
+    max_tokens: int | None = Field(default=None, ge=3)
+    revision: str | None = None
+
+
 class RunSettings(Strict):
     """The keys that every recipe has; the rest are its experiment's.
 
     Attributes:
-        model: plays `target`; thinking (the reasoning half of an Instruct/Thinking pair), judge
-            and second_judge play the roles of their names.
+        model: plays `target` (None: no language model is asked); thinking (the reasoning half of
+            an Instruct/Thinking pair), judge and second_judge play the roles of their names.
         seed: enters every reply key.
         date: the day that chat templates see as today.
         limit: only the first cases; shard: `I/N`, only the I-th of N parts (I from 1 to N).
@@ -166,10 +180,21 @@ class RunSettings(Strict):
     shard: str | None = Field(default=None, pattern=r"^[1-9]\d*/[1-9]\d*$")
     roles: str | list[str] | None = None
     max_unparsed: float | None = Field(default=None, ge=0.0, le=1.0)
-    model: ModelSettings
+    model: ModelSettings | None = None
     thinking: ModelSettings | None = None
     judge: ModelSettings | None = None
     second_judge: ModelSettings | None = None
+
+    @property
+    def target(self) -> ModelSettings:
+        """The model that plays `target`.
+
+        Raises:
+            ConfigError: the recipe names none.
+        """
+        if self.model is None:
+            raise ConfigError("model: this recipe needs one: add model=NAME of configs/model")
+        return self.model
 
     def models(self) -> dict[str, ModelSettings]:
         """Role -> the model that plays it, where the recipe names one; upstream first."""
@@ -192,12 +217,14 @@ class Experiment(Protocol):
         data_hash: digest of the data that it read.
         published: file in data/published/ with the paper's figures.
         columns: facets that the table of results may show side by side; the first that varies.
+        encoders: sentence encoders that its flows ask, by name.
         evaluates_judges: whether its roles are themselves under test, not judges of others.
     """
 
     Settings: type[Strict]
     published: str
     columns: tuple[str, ...]
+    encoders: Mapping[str, EncoderSettings]
     evaluates_judges: bool
     roles: tuple[str, ...]
     data_hash: str

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from persona_lab.core.flow import Case, Flow, Model, Watch, drive
+from persona_lab.core.flow import Case, Encoder, Flow, Model, Watch, drive
 from persona_lab.core.prompt import Reply, Request
 from persona_lab.core.store import Store
 
@@ -48,17 +48,19 @@ def plan(
     rehearsals: Mapping[str, Model],
     store: Store,
     roles: Iterable[str] | None = None,
+    encoders: Mapping[str, Encoder] | None = None,
 ) -> dict[str, RolePlan]:
     """Drives the flows on examples.
 
     Args:
         rehearsals: role -> a model that answers with examples and counts real tokens.
         store: the remembered replies; nothing is written.
-        roles: plan only these.
+        roles: plan only these. encoders: for flows that yield `Encode`.
     """
     watch = _Planner(rehearsals)
     shelves = _Overlay(store)
-    for _ in drive(cases, flow, rehearsals, shelves, watch, roles=list(roles) if roles else None):
+    chosen = list(roles) if roles else None
+    for _ in drive(cases, flow, rehearsals, shelves, watch, roles=chosen, encoders=encoders):
         pass
     return watch.roles
 

@@ -7,7 +7,7 @@ import signal
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
@@ -27,6 +27,8 @@ from persona_lab.reporting.published import load_published, matching
 from persona_lab.reporting.published_table import published_table
 from persona_lab.reporting.tables import results_tables, rows_table, tests_table, usage_table
 from persona_lab.reporting.usage import Usage
+from persona_lab.retrieval.vectors import VectorStore
+from persona_lab.running.encoders import encoders_table, open_encoders
 from persona_lab.running.judge_card import card_lines, cards_for
 from persona_lab.running.manifest import adaptations, write_manifest
 from persona_lab.running.setup import (
@@ -46,13 +48,15 @@ class Run:
 
     Attributes:
         folder: where its files go.
-        usage: what each role costs. outcomes: cases that have ended.
+        usage: what each role costs. encoders: loaded, with what they did.
+        outcomes: cases that have ended.
     """
 
     setup: Setup
     folder: Path
     usage: Usage
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
+    encoders: dict[str, VectorStore] = field(default_factory=dict)
     outcomes: list[Outcome[Any, list[Score]]] = field(default_factory=list)
 
 
@@ -74,7 +78,8 @@ def execute(setup: Setup, runs: Path, out: Console) -> None:
         run.folder.mkdir(parents=True, exist_ok=True)
         _log_to(run.folder / "run.log")
         _log.info("%s: %d cases", setup.name, len(setup.cases))
-        plans = planned(setup, store)
+        run.encoders.update(open_encoders(setup.encoders, runs / "vectors"))
+        plans = planned(setup, store, run.encoders)
         refuse_misfits(plans)
         for note in needless_scaling(setup, plans):
             _log.warning(note)
@@ -100,8 +105,16 @@ def _drive(run: Run, store: Store, plans: dict[str, RolePlan]) -> None:
         LiveProgress(len(setup.cases), missing, console) as progress,
     ):
         watch = Watchers(run.usage, progress)
-        flow = setup.experiment.flow
-        ending = drive(setup.cases, flow, models, store, watch, roles=setup.serve, stop=stop)
+        ending = drive(
+            setup.cases,
+            setup.experiment.flow,
+            models,
+            store,
+            watch,
+            roles=setup.serve,
+            encoders=run.encoders,
+            stop=stop,
+        )
         try:
             for outcome in ending:
                 run.outcomes.append(outcome)
@@ -119,6 +132,7 @@ def _finish(run: Run, ended: PersonaLabError | None, out: Console) -> None:
     run.outcomes.sort(key=lambda outcome: place[outcome.case.id])
     with timed(setup.seconds, "summary"):
         summary = setup.experiment.summarize(run.outcomes)
+        summary = replace(summary, tables=[*summary.tables, *encoders_table(run.encoders)])
     problem = ended or _problem(run, summary)
     status = _status(run, problem)
     run_folder.write_scores(run.folder, summary.scores)
@@ -137,7 +151,8 @@ def _finish(run: Run, ended: PersonaLabError | None, out: Console) -> None:
         out.print(rows_table(extra))
     for table in published_beside(setup, summary):
         out.print(table)
-    out.print(usage_table(run.usage.roles))
+    if run.usage.roles:
+        out.print(usage_table(run.usage.roles))
     if len(run.outcomes) < len(setup.cases):
         out.print(f"{len(run.outcomes)} of {len(setup.cases)} cases have a result so far.")
     out.print(f"{status}: {run.folder}", markup=False, soft_wrap=True)

@@ -5,23 +5,27 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from persona_lab.core.errors import ConfigError, PromptTooLong
+from persona_lab.core.errors import ConfigError, ModelAbsent, PromptTooLong
 from persona_lab.core.experiment import (
+    EncoderSettings,
     Experiment,
     RunSettings,
     experiment_class,
     selected,
 )
+from persona_lab.core.flow import Encoder
 from persona_lab.core.plan import RolePlan, plan
 from persona_lab.core.recipe import compose, dotted_keys, list_recipes, validate
 from persona_lab.core.store import Store
 from persona_lab.engines.choose import HARDWARE, Prepared, prepare
+from persona_lab.retrieval.encoder_files import EncoderFiles, find_encoder
+from persona_lab.running.encoders import MadeUp
 
 _NOT_RESULTS = {"limit", "shard", "roles", "max_unparsed", "engine"}
 
@@ -47,6 +51,7 @@ class Setup:
     """A recipe, ready to run.
 
     Attributes:
+        encoders: files of the sentence encoders by name; None where a plan does without.
         serve: the roles to serve now; None for all.
         seconds: spent so far, by phase.
     """
@@ -55,6 +60,7 @@ class Setup:
     experiment: Experiment
     cases: list[Any]
     prepared: dict[str, Prepared]
+    encoders: dict[str, EncoderFiles | None]
     serve: list[str] | None
     seconds: dict[str, float] = field(default_factory=dict)
 
@@ -71,11 +77,14 @@ class Setup:
             if isinstance(value, dict) and "gpu_memory_utilization" in value:
                 left_out = HARDWARE | {"engine"}
                 config[key] = {k: v for k, v in value.items() if k not in left_out}
-        covered = {
+        covered: dict[str, Any] = {
             "config": config,
             "data": self.experiment.data_hash,
             "models": {role: p.model.identity for role, p in self.prepared.items()},
         }
+        if self.encoders:
+            found = {name: e.identity if e else "" for name, e in self.encoders.items()}
+            covered["encoders"] = found
         digest = hashlib.sha256(json.dumps(covered, sort_keys=True).encode()).hexdigest()
         suffix = f"-limit{self.run.limit}" if self.run.limit else ""
         if self.run.shard:
@@ -127,20 +136,32 @@ def set_up(configured: Configured, *, need_weights: bool = True) -> Setup:
             f"roles={','.join(unknown)}: this recipe's roles are {', '.join(experiment.roles)}"
         )
     models = run.models()
-    wanted = {role: models[role] for role in experiment.roles}
+    playing = {r: run.target if r == "target" else models[r] for r in experiment.roles}
     with timed(seconds, "models"):
-        prepared = prepare(wanted, run.engine, run.date, need_weights=need_weights)
-    return Setup(configured, experiment, cases, prepared, serve, seconds)
+        prepared = prepare(playing, run.engine, run.date, need_weights=need_weights)
+        encoders = {
+            name: _encoder(name, wanted, need_weights=need_weights)
+            for name, wanted in experiment.encoders.items()
+        }
+    return Setup(configured, experiment, cases, prepared, encoders, serve, seconds)
 
 
-def planned(setup: Setup, store: Store) -> dict[str, RolePlan]:
-    """Plans a run on examples; nothing is written and no model is loaded."""
+def planned(
+    setup: Setup, store: Store, encoders: Mapping[str, Encoder] | None = None
+) -> dict[str, RolePlan]:
+    """Plans a run on examples; no reply is written and no model is loaded.
+
+    Args:
+        encoders: without them vectors are made up, and all token counts are estimates.
+    """
     made = {id(p): p.rehearsal() for p in setup.prepared.values()}
     rehearsals = {role: made[id(p)] for role, p in setup.prepared.items()}
     with timed(setup.seconds, "plan"):
-        plans = plan(setup.cases, setup.experiment.flow, rehearsals, store, setup.serve)
+        used = encoders if encoders is not None else dict.fromkeys(setup.encoders, MadeUp())
+        flow = setup.experiment.flow
+        plans = plan(setup.cases, flow, rehearsals, store, setup.serve, used)
     for role, prepared in setup.prepared.items():
-        if prepared.absent:
+        if prepared.absent or (setup.encoders and encoders is None):
             plans[role].exact = 0  # its tokens are counted by words
     return plans
 
@@ -173,6 +194,16 @@ def needless_scaling(setup: Setup, plans: dict[str, RolePlan]) -> list[str]:
                 f"max_model_len={native})."
             )
     return notes
+
+
+def _encoder(name: str, wanted: EncoderSettings, *, need_weights: bool) -> EncoderFiles | None:
+    try:
+        return find_encoder(name, **wanted.model_dump())
+    except ModelAbsent as error:
+        if need_weights:
+            place = f"encoders.{name}.path="
+            raise ModelAbsent(str(error).replace("model.path=", place)) from None
+        return None
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from persona_lab.benchmarks.benchpres.agreement_sample import agreement_sample
@@ -33,6 +33,7 @@ from persona_lab.benchmarks.benchpres.settings import BenchPreSSettings
 from persona_lab.benchmarks.benchpres.summary import summary
 from persona_lab.core.errors import ConfigError
 from persona_lab.core.experiment import (
+    EncoderSettings,
     ModelSettings,
     RowsTable,
     RunSettings,
@@ -68,6 +69,7 @@ class BenchPreS:
     Settings: type[Strict] = BenchPreSSettings
     published = "benchpres.csv"
     columns = (*CONDITIONS, "domain", "category", "sample", "pair")
+    encoders: Mapping[str, EncoderSettings] = {}
     evaluates_judges = False
 
     def __init__(self, settings: BenchPreSSettings, run: RunSettings, root: Path) -> None:
@@ -224,7 +226,7 @@ def _roles(run: RunSettings, settings: BenchPreSSettings) -> tuple[str, ...]:
         roles.append("thinking")
         if settings.reasoning == [True]:
             roles.remove("target")
-        _require_different(run.model, run.thinking, "thinking", "the target")
+        _require_different(run.target, run.thinking, "thinking", "the target")
     second = _checked_by_a_second_judge(run, settings)
     return (*roles, "judge", *(["second_judge"] if second else []))
 

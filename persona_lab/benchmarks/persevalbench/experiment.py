@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,7 +32,15 @@ from persona_lab.benchmarks.persevalbench.settings import PersEvalBenchSettings
 from persona_lab.benchmarks.persevalbench.summary import summary
 from persona_lab.benchmarks.persevalbench.verdicts import EXAMPLE_EVIDENCE, EXAMPLE_VERDICT
 from persona_lab.core.errors import ConfigError
-from persona_lab.core.experiment import Row, RowsTable, RunSettings, Score, Summary, resolve_data
+from persona_lab.core.experiment import (
+    EncoderSettings,
+    Row,
+    RowsTable,
+    RunSettings,
+    Score,
+    Summary,
+    resolve_data,
+)
 from persona_lab.core.flow import Flow, Outcome
 from persona_lab.core.prompt import Prompt, Reply, Request
 from persona_lab.core.recipe import Strict
@@ -58,6 +66,7 @@ class PersEvalBench:
     Settings: type[Strict] = PersEvalBenchSettings
     published = "persevalbench.csv"
     columns = ("evaluator", "context", "formulation", "family", "relation", "form", "distance")
+    encoders: Mapping[str, EncoderSettings] = {}
     evaluates_judges = True
 
     def __init__(self, settings: PersEvalBenchSettings, run: RunSettings, root: Path) -> None:

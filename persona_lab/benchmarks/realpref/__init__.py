@@ -9,6 +9,8 @@ Guo et al., "Towards Natural Personalization" (arXiv 2603.04191). Where its sect
     tasks.py             section 4.1: the three question forms, and the methods of section 5.1
     prompts.py           Appendix F.2 (judge, Tables 4-6) and H.2 (methods), word for word
     few_shot.py          Appendix H.2.1: few-shot chain-of-thought, frame and examples
+    retrieved.py         Appendix H.2.1: what RAG retrieves and shows
+    retrieval_only.py    Appendix H.2.1: retrievers by themselves, against the evidence
     scoring.py           section 4.2: from replies to scores
     settings.py          section 5.1: what a recipe chooses from
     cases.py             section 5.2: what is asked

@@ -11,12 +11,15 @@ from persona_lab.benchmarks.realpref.data_checks import check_users, report
 from persona_lab.benchmarks.realpref.judge_check import agreement_tables, as_second
 from persona_lab.benchmarks.realpref.prompts import DIMENSIONS, JUDGE_SCHEMA, judge_prompt
 from persona_lab.benchmarks.realpref.records import User, check_voiced, data_digest, load_users
+from persona_lab.benchmarks.realpref.retrieved import evidence as evidence_of
+from persona_lab.benchmarks.realpref.retrieved import rag_text, units
 from persona_lab.benchmarks.realpref.scoring import (
     EXAMPLE_VERDICT,
     Row,
     answer_problem,
     classification_score,
     open_scores,
+    retrieval_scores,
     unscored,
 )
 from persona_lab.benchmarks.realpref.settings import RealPrefSettings
@@ -33,8 +36,9 @@ from persona_lab.core.experiment import (
     resolve_data,
 )
 from persona_lab.core.flow import Flow, Outcome
-from persona_lab.core.prompt import Prompt, Request
+from persona_lab.core.prompt import EMPTY, Prompt, Request
 from persona_lab.core.recipe import Strict
+from persona_lab.methods.rag import BOUNDS, retrieve
 
 
 class RealPref:
@@ -58,15 +62,19 @@ class RealPref:
     def __init__(self, settings: RealPrefSettings, run: RunSettings, root: Path) -> None:
         self.settings, self.run, self.root = settings, run, root
         folder = resolve_data(settings.benchmark.path, root)
-        users = _chosen(load_users(folder), settings.benchmark.users)
+        users = chosen_users(load_users(folder), settings.benchmark.users)
         self.users = share_of(users, settings.benchmark.share)
         check_voiced(folder, self.users, settings.expression)
-        self.histories = CaseHistories(self.users, settings, root)
+        as_transcript = settings.history_format == "transcript"
+        self.histories = CaseHistories(
+            self.users, settings.context, root, as_transcript=as_transcript
+        )
         filler = self.histories.filler
         self.data_hash = data_digest(folder) + (f"+filler-{filler.digest}" if filler else "")
         self.judges = _judges(settings, run)
         self.roles = ("target", *self.judges)
-        if settings.repeats > 1 and run.model.temperature == 0:
+        self.encoders = settings.encoders_used
+        if settings.repeats > 1 and run.target.temperature == 0:
             raise ConfigError(
                 f"repeats={settings.repeats}: at temperature 0 every repeat is the same answer; "
                 "set model.temperature"
@@ -78,16 +86,18 @@ class RealPref:
 
     def flow(self, case: RealPrefCase) -> Flow[list[Score]]:
         """Asks the question or questions of a case, and each judge about an open-ended answer."""
-        asked = case.questions
-        replies = yield [self._request(case, question) for question in asked]
+        asked, found, evidence = case.questions, "", list[Score]()
+        if case.method == "rag":
+            found, evidence = yield from self._retrieved(case)
+        replies = yield [self._request(case, question, found) for question in asked]
         if case.task != "open_ended":
-            return [
+            return evidence + [
                 classification_score(self._row(case, question), case.task, question, reply)
                 for question, reply in zip(asked, replies, strict=True)
             ]
         row, answer = self._row(case, asked[0]), replies[0]
         if problem := answer_problem(answer):
-            return unscored(row, case.task, *problem)
+            return evidence + unscored(row, case.task, *problem)
         query = case.asked.query
         verdicts = yield [
             self._judgement(
@@ -97,7 +107,7 @@ class RealPref:
             for d in DIMENSIONS
         ]
         own, *second = (verdicts[i : i + 3] for i in range(0, len(verdicts), 3))
-        scores = open_scores(row, answer, own)
+        scores = evidence + open_scores(row, answer, own)
         return scores + [s for v in second for s in as_second(open_scores(row, answer, v))]
 
     def inventory(self) -> list[RowsTable]:
@@ -119,7 +129,7 @@ class RealPref:
         filler = self.histories.filler
         return Summary(
             scores,
-            all_estimates(scores, outcomes, self.run.seed),
+            all_estimates(scores, outcomes, self.settings, self.run.seed),
             significance(scores, self.run.seed),
             notes(scores, self.settings, filler.note if filler else ""),
             tables,
@@ -136,13 +146,39 @@ class RealPref:
             for score in unscored(self._row(case, question), case.task, "failed", reason)
         ]
 
-    def _request(self, case: RealPrefCase, question: Question) -> Request:
-        text = with_method(case.method, question.text)
+    def _retrieved(self, case: RealPrefCase) -> Flow[tuple[str, list[Score]]]:
+        """RAG's text for a case, and whether it holds the evidence, with chance and the evidence
+        itself as bounds; the query is the bare question, under every task."""
+        settings, query = self.settings.method.rag, case.asked.query
+        assert settings is not None, "chosen by the recipe"
+        history = self.histories.of(case)
+        offered = units(history, settings.unit, user_only=settings.user_only)
+        texts = [unit.indexed for unit in offered]
+        relevant = evidence_of(offered, query.preference)
+        row, scores, shown = self._row(case, case.questions[0]), list[Score](), list[int]()
+        for retriever, bound in ((settings.retriever, ""), *zip(BOUNDS, BOUNDS, strict=True)):
+            hits = yield from retrieve(
+                retriever,
+                query.query,
+                texts,
+                settings.k,
+                encoder=settings.encoder,
+                evidence=relevant,
+                seed=self.run.seed,
+            )
+            ranked = [hit.position for hit in hits]
+            scores += retrieval_scores(row, ranked, relevant, settings.k, bound)
+            shown = shown if bound else ranked
+        return rag_text([offered[position] for position in shown]) if shown else "", scores
+
+    def _request(self, case: RealPrefCase, question: Question, found: str) -> Request:
+        text, rag = with_method(case.method, question.text, found), self.settings.method.rag
+        replaced = case.method == "rag" and rag is not None and rag.history == "replaced"
         budget = getattr(self.settings.max_tokens, case.task)
         return Request(
             role="target",
-            prompt=Prompt.ask(text, self.histories.of(case).history),
-            sampling=self.run.model.sampling(budget),
+            prompt=Prompt.ask(text, EMPTY if replaced else self.histories.of(case).history),
+            sampling=self.run.target.sampling(budget),
             example=question.example or f"{EXAMPLE_ANSWER} ({case.id})",
             sample=case.repeat,
             seed=self.run.seed,
@@ -175,7 +211,12 @@ def _judges(settings: RealPrefSettings, run: RunSettings) -> dict[str, ModelSett
     return judges | ({"second_judge": run.second_judge} if run.second_judge else {})
 
 
-def _chosen(users: list[User], wanted: list[str] | None) -> list[User]:
+def chosen_users(users: list[User], wanted: list[str] | None) -> list[User]:
+    """The users that a recipe names; all, if it names none.
+
+    Raises:
+        ConfigError: one of them is not in the data.
+    """
     if wanted is None:
         return users
     known = {user.id for user in users}

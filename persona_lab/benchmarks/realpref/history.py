@@ -32,12 +32,17 @@ class Length:
 
 @dataclass(frozen=True)
 class Built:
-    """A history and what it is made of, in tokens of the budget's tokenizer."""
+    """A history and what it is made of, in tokens of the budget's tokenizer.
+
+    Attributes:
+        turns: its turns, oldest first, and for each the preference that its session voices, or "".
+    """
 
     history: History
     personal_tokens: int
     interval_tokens: int
     tail_tokens: int
+    turns: tuple[tuple[Turn, str], ...] = ()
 
 
 NO_HISTORY = Built(EMPTY, 0, 0, 0)
@@ -72,23 +77,26 @@ class Histories:
         for turns in between:
             gap = int(gaps.integers(0, max(len(own) - 1, 1)))
             after.setdefault(gap, []).extend(turns)
-        history = EMPTY
+        voiced = voicing(user, expression)
+        shown: list[tuple[Turn, str]] = []
         for number, session in enumerate(own):
-            history = history.then(messages([*session.turns, *after.get(number, [])]))
+            shown += [(turn, voiced.get(id(session), "")) for turn in session.turns]
+            shown += [(turn, "") for turn in after.get(number, [])]
         behind = self._take(stream, length.tail_tokens)
-        for turns in behind:
-            history = history.then(messages(turns))
+        shown += [(turn, "") for turns in behind for turn in turns]
         return Built(
-            history,
+            EMPTY.then(messages([turn for turn, _ in shown])),
             self._tokens([turn for session in own for turn in session.turns]),
             self._tokens([turn for turns in between for turn in turns]),
             self._tokens([turn for turns in behind for turn in turns]),
+            tuple(shown),
         )
 
     def evidence(self, user: User, preference: str, expression: Expression) -> Built:
         """The sessions that voice one preference, and nothing else (Easy Test, Appendix G.2)."""
         turns = [t for session in user.expressions[preference][expression] for t in session.turns]
-        return Built(EMPTY.then(messages(turns)), self._tokens(turns), 0, 0)
+        shown = tuple((turn, preference) for turn in turns)
+        return Built(EMPTY.then(messages(turns)), self._tokens(turns), 0, 0, shown)
 
     def _take(self, stream: Iterator[int], budget: int) -> list[tuple[Turn, ...]]:
         """Whole turns until their tokens reach the budget; the last session may be begun only."""
@@ -123,6 +131,15 @@ def personal_sessions(user: User, expression: Expression) -> list[Session]:
         for session in user.expressions[preference.preference][expression]
     ]
     return sorted([*user.life_sessions, *voiced], key=lambda session: session.date)
+
+
+def voicing(user: User, expression: Expression) -> dict[int, str]:
+    """id() of each session that voices an original preference -> that preference."""
+    return {
+        id(session): preference.preference
+        for preference in user.preferences
+        for session in user.expressions[preference.preference][expression]
+    }
 
 
 def messages(turns: Sequence[Turn]) -> list[Message]:

@@ -21,6 +21,12 @@ REMINDER = (
     "and provide an answer that aligns with my preferences."
 )
 
+NOW_RECALL = (
+    "Now recall my preference indicated in the conversation history, and provide an answer that "
+    "aligns with my preferences."
+)
+"""Last sentence of the prompt for RAG."""
+
 CHOICE = "Choose the one option that suits me best. Answer with its letter and nothing else."
 TRUTH = "Answer with one word only: True or False."
 

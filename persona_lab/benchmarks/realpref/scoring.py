@@ -4,7 +4,7 @@ three dimensions for open-ended answers."""
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,8 @@ from persona_lab.benchmarks.realpref.prompts import DIMENSIONS
 from persona_lab.benchmarks.realpref.tasks import Question, Task
 from persona_lab.core.experiment import Score, ScoreOutcome
 from persona_lab.core.prompt import Reply
-from persona_lab.metrics.estimate import ACCURACY, RATING
+from persona_lab.metrics.estimate import ACCURACY, RATING, Metric
+from persona_lab.metrics.retrieval import recall_at_k, reciprocal_rank
 from persona_lab.parsing.choice import parse_choice
 from persona_lab.parsing.parsed import Parsed
 from persona_lab.parsing.score import parse_score
@@ -20,6 +21,7 @@ from persona_lab.parsing.truth import parse_truth
 
 METRICS = {"accuracy": ACCURACY, **dict.fromkeys([*DIMENSIONS, "overall"], RATING)}
 """Overall is the mean of the three dimensions of one answer."""
+SHARE = Metric(0.0, 1.0)
 EXAMPLE_VERDICT = json.dumps({"Judge_Reason": "Mentions it and builds on it.", "Score": 4})
 ANSWER_CUT = "answer_cut"
 """Reason of a score whose answer reached `max_tokens`: it was judged as far as it goes."""
@@ -77,6 +79,33 @@ def open_scores(row: Row, answer: Reply, verdicts: list[Reply]) -> list[Score]:
         return [*scores, row.score("overall", None, without.outcome, without.reason)]
     mean = sum(s.value for s in scores if s.value is not None) / len(scores)
     return [*scores, row.score("overall", mean, "ok", note)]
+
+
+def retrieval_metrics(k: int, bound: str = "") -> dict[str, Metric]:
+    """What retrieval is measured by, without a language model.
+
+    Args:
+        bound: the retriever, if it bounds another one whose scores stand under the plain names.
+    """
+    names = (f"recall@{k}", "reciprocal_rank")
+    return {f"{name} ({bound})" if bound else name: SHARE for name in names}
+
+
+def retrieval_scores(
+    row: Row, ranked: Sequence[int], relevant: Collection[int], k: int, bound: str = ""
+) -> list[Score]:
+    """Recall and reciprocal rank of the evidence; none for a query that has no evidence here.
+
+    Args:
+        ranked: positions found, best first. relevant: positions that voice the preference.
+        bound: see `retrieval_metrics`.
+    """
+    found = (recall_at_k(ranked, relevant, k), reciprocal_rank(ranked, relevant))
+    return [
+        row.score(metric, one.value, "ok")
+        for metric, one in zip(retrieval_metrics(k, bound), found, strict=True)
+        if one.value is not None
+    ]
 
 
 def unscored(row: Row, task: Task, outcome: ScoreOutcome, reason: str) -> list[Score]:

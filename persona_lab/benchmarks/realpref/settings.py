@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
 from persona_lab.benchmarks.realpref.history import Length
 from persona_lab.benchmarks.realpref.records import Expression
+from persona_lab.benchmarks.realpref.retrieved import UnitName
 from persona_lab.benchmarks.realpref.tasks import Task
+from persona_lab.core.experiment import EncoderSettings
 from persona_lab.core.recipe import Strict
+from persona_lab.methods.rag import encoder_of
 
 Kind = Literal["original", "generalized"]
 CONTEXTS = ("simple", "normal", "long", "very_long", "extended", "extreme")
@@ -18,7 +22,8 @@ DATA_TESTS = ("easy_test", "blind_test")
 """Appendix G.2."""
 
 
-def _one_or_more(value: Any) -> Any:
+def one_or_more(value: Any) -> Any:
+    """A single name as a list of one."""
     return [value] if isinstance(value, str) else value
 
 
@@ -34,7 +39,7 @@ class Benchmark(Strict):
 
     path: str
     users: list[str] | None = None
-    preferences: Annotated[list[Kind], BeforeValidator(_one_or_more), Field(min_length=1)]
+    preferences: Annotated[list[Kind], BeforeValidator(one_or_more), Field(min_length=1)]
     queries: int | None = Field(default=None, ge=1)
     share: float = Field(default=1.0, gt=0.0, le=1.0)
 
@@ -101,12 +106,40 @@ class MethodSettings(Strict):
     """A method without settings."""
 
 
+class Retrieval(Strict):
+    """What is retrieved, and how (Appendix H.2.1).
+
+    Attributes:
+        k: how many units. unit: a turn, its user message alone, or each message by itself.
+        user_only: compare the query with what the user said only.
+        encoder: the one that `fusion` uses beside bm25.
+    """
+
+    k: int = Field(default=5, ge=1)
+    unit: UnitName = "turn"
+    user_only: bool = False
+    encoder: str = "simcse"
+
+
+class RagSettings(Retrieval):
+    """RAG (section 5.1).
+
+    Attributes:
+        retriever: `bm25`, `fusion`, `random`, `oracle`, or the name of an encoder.
+        history: whether the prompt keeps the whole history before what was retrieved.
+    """
+
+    retriever: str = "simcse"
+    history: Literal["kept", "replaced"] = "kept"
+
+
 class Methods(Strict):
     """The methods to compare (section 5.1)."""
 
     zero_shot: MethodSettings | None = None
     reminder: MethodSettings | None = None
     few_shot_cot: MethodSettings | None = None
+    rag: RagSettings | None = None
 
 
 class MaxTokens(Strict):
@@ -125,19 +158,28 @@ class RealPrefSettings(Strict):
         history_format: chat messages, or one message with the transcript.
         shuffle_options: multiple-choice options in an order that follows from the item's id.
         repeats: how often everything is asked (Appendix H.4); needs sampling.
+        encoders: sentence encoders by name; `simcse` and `minilm` are known without.
         human_scores: a CSV of human scores to hold the judge to (Appendix G.3).
     """
 
     benchmark: Benchmark
     context: Contexts
-    expression: Annotated[list[Expression], BeforeValidator(_one_or_more), Field(min_length=1)]
-    task: Annotated[list[Task], BeforeValidator(_one_or_more), Field(min_length=1)]
+    expression: Annotated[list[Expression], BeforeValidator(one_or_more), Field(min_length=1)]
+    task: Annotated[list[Task], BeforeValidator(one_or_more), Field(min_length=1)]
     method: Methods
     max_tokens: MaxTokens
     history_format: Literal["chat", "transcript"] = "chat"
     shuffle_options: bool = False
     repeats: int = Field(default=1, ge=1)
+    encoders: dict[str, EncoderSettings] = Field(default_factory=dict)
     human_scores: str | None = None
+
+    @property
+    def encoders_used(self) -> dict[str, EncoderSettings]:
+        """The encoders that the methods ask."""
+        if self.method.rag is None:
+            return {}
+        return known_encoders([self.method.rag.retriever], self.method.rag.encoder, self.encoders)
 
     @model_validator(mode="after")
     def _coherent(self) -> RealPrefSettings:
@@ -148,3 +190,15 @@ class RealPrefSettings(Strict):
         if self.method.few_shot_cot is not None and self.task != ["open_ended"]:
             raise ValueError("few_shot_cot is for open-ended questions only (section 5.1)")
         return self
+
+
+def known_encoders(
+    retrievers: Sequence[str], encoder: str, settings: Mapping[str, EncoderSettings]
+) -> dict[str, EncoderSettings]:
+    """The encoders that retrievers ask, by name, with their settings.
+
+    Args:
+        encoder: the one that fusion uses.
+    """
+    names = dict.fromkeys(encoder_of(retriever, encoder) for retriever in retrievers)
+    return {name: settings.get(name, EncoderSettings()) for name in names if name}

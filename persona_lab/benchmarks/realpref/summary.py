@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from persona_lab.benchmarks.realpref.cases import RealPrefCase
-from persona_lab.benchmarks.realpref.scoring import ANSWER_CUT, METRICS
+from persona_lab.benchmarks.realpref.scoring import ANSWER_CUT, METRICS, retrieval_metrics
 from persona_lab.benchmarks.realpref.settings import RealPrefSettings
 from persona_lab.benchmarks.realpref.token_report import token_report
 from persona_lab.core.experiment import Estimate, Row, RowsTable, Score
 from persona_lab.core.flow import Outcome
+from persona_lab.methods.rag import BOUNDS
 from persona_lab.metrics.estimate import estimates
 from persona_lab.metrics.repeats import FEWEST_RUNS, repeated_runs
 
@@ -17,10 +18,18 @@ BY = ("preference", "task", "method", "context", "expression", "check")
 
 
 def all_estimates(
-    scores: Sequence[Score], outcomes: Sequence[Outcome[RealPrefCase, list[Score]]], seed: int
+    scores: Sequence[Score],
+    outcomes: Sequence[Outcome[RealPrefCase, list[Score]]],
+    settings: RealPrefSettings,
+    seed: int,
 ) -> list[Estimate]:
-    """Accuracy, the three dimensions with their mean, and tokens, by condition."""
-    made = estimates(scores, METRICS, BY, unit="user", seed=seed)
+    """Accuracy, the three dimensions with their mean, evidence found, and tokens, by condition."""
+    rag = settings.method.rag
+    metrics = dict(METRICS)
+    if rag:
+        for bound in ("", *BOUNDS):
+            metrics |= retrieval_metrics(rag.k, bound)
+    made = estimates(scores, metrics, BY, unit="user", seed=seed)
     return made + token_report(outcomes, BY, seed)
 
 

@@ -1,0 +1,179 @@
+"""Do retrievers find the evidence? Appendix H.2's retrieval by itself; no language model is asked.
+
+Evidence of a question are the turns of the sessions that voice its preference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field
+
+from persona_lab.benchmarks.realpref.cases import chosen, share_of
+from persona_lab.benchmarks.realpref.context import CaseHistories
+from persona_lab.benchmarks.realpref.data_checks import check_users, report
+from persona_lab.benchmarks.realpref.experiment import chosen_users
+from persona_lab.benchmarks.realpref.records import (
+    Asked,
+    Expression,
+    User,
+    check_voiced,
+    data_digest,
+    load_users,
+)
+from persona_lab.benchmarks.realpref.retrieved import evidence, units
+from persona_lab.benchmarks.realpref.scoring import Row, retrieval_metrics, retrieval_scores
+from persona_lab.benchmarks.realpref.settings import (
+    Benchmark,
+    Contexts,
+    Retrieval,
+    known_encoders,
+    one_or_more,
+)
+from persona_lab.core.errors import ConfigError
+from persona_lab.core.experiment import (
+    EncoderSettings,
+    RowsTable,
+    RunSettings,
+    Score,
+    Summary,
+    resolve_data,
+)
+from persona_lab.core.flow import Flow, Outcome
+from persona_lab.core.recipe import Strict
+from persona_lab.methods.rag import retrieve
+from persona_lab.metrics.estimate import estimates
+
+BY = ("retriever", "expression", "context")
+
+
+class RetrievalSettings(Strict):
+    """A comparison of retrievers.
+
+    Attributes:
+        retrievers: `bm25`, `fusion`, `random`, `oracle`, and encoders by name.
+        encoders: sentence encoders by name; `simcse` and `minilm` are known without.
+    """
+
+    benchmark: Benchmark
+    context: Contexts
+    expression: Annotated[list[Expression], BeforeValidator(one_or_more), Field(min_length=1)]
+    retrievers: Annotated[list[str], BeforeValidator(one_or_more), Field(min_length=1)]
+    retrieval: Retrieval
+    encoders: dict[str, EncoderSettings] = Field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class RetrievalCase:
+    """One query of one user after one history."""
+
+    user: User
+    asked: Asked
+    expression: Expression
+    context: str
+    facets: dict[str, str] = field(compare=False)
+
+    @property
+    def id(self) -> str:
+        """`00001-p01/experience_feedback/simple`."""
+        return f"{self.asked.id}/{self.expression}/{self.context}"
+
+
+class RetrievalOnly:
+    """Recall@k and reciprocal rank of every retriever, on the histories of section 3.4.
+
+    Args:
+        settings: its part of the recipe. run: the common part. root: where data paths start.
+
+    Raises:
+        ConfigError: an unknown user, or generalized preferences, which no session voices.
+        DataError: a data file that breaks its shape.
+    """
+
+    Settings: type[Strict] = RetrievalSettings
+    published = "realpref.csv"
+    columns = ("retriever", "expression", "context")
+    evaluates_judges = False
+    roles: tuple[str, ...] = ()
+
+    def __init__(self, settings: RetrievalSettings, run: RunSettings, root: Path) -> None:
+        self.settings, self.run = settings, run
+        if settings.benchmark.preferences != ["original"]:
+            raise ConfigError(
+                "benchmark.preferences: only original ones have evidence in a history"
+            )
+        folder = resolve_data(settings.benchmark.path, root)
+        users = chosen_users(load_users(folder), settings.benchmark.users)
+        self.users = share_of(users, settings.benchmark.share)
+        check_voiced(folder, self.users, settings.expression)
+        self.histories = CaseHistories(self.users, settings.context, root)
+        filler = self.histories.filler
+        self.data_hash = data_digest(folder) + (f"+filler-{filler.digest}" if filler else "")
+        fused_with = settings.retrieval.encoder
+        self.encoders = known_encoders(settings.retrievers, fused_with, settings.encoders)
+
+    def cases(self) -> list[RetrievalCase]:
+        """Every query after every history, users first."""
+        return [
+            RetrievalCase(
+                user, asked, expression, context, _facets(user, asked, expression, context)
+            )
+            for user in self.users
+            for expression in self.settings.expression
+            for context in self.settings.context.names
+            for asked in chosen(user, self.settings.benchmark)
+        ]
+
+    def flow(self, case: RetrievalCase) -> Flow[list[Score]]:
+        """Asks every retriever for the evidence of one query."""
+        how, query = self.settings.retrieval, case.asked.query
+        offered = units(self.histories.of(case), how.unit, user_only=how.user_only)
+        relevant, scores = evidence(offered, query.preference), list[Score]()
+        for retriever in self.settings.retrievers:
+            hits = yield from retrieve(
+                retriever,
+                query.query,
+                [unit.indexed for unit in offered],
+                how.k,
+                encoder=how.encoder,
+                evidence=relevant,
+                seed=self.run.seed,
+            )
+            row = Row(case.id, case.asked.id, case.user.id, {"retriever": retriever, **case.facets})
+            scores += retrieval_scores(row, [hit.position for hit in hits], relevant, how.k)
+        return scores
+
+    def inventory(self) -> list[RowsTable]:
+        """The histories of a run."""
+        rows = self.histories.inventory(self.cases())
+        return [RowsTable("Histories, in tokens", rows)] if rows else []
+
+    def check_data(self) -> tuple[str, int]:
+        """The paper's quality rules, held to by program (Appendices E, F.1 and G.2)."""
+        findings = check_users(self.users)
+        return report(self.users, findings), len(findings)
+
+    def summarize(self, outcomes: Sequence[Outcome[RetrievalCase, list[Score]]]) -> Summary:
+        """Estimates by retriever, expression and context, with what was to be found."""
+        scores = [score for outcome in outcomes for score in outcome.result or []]
+        metrics = retrieval_metrics(self.settings.retrieval.k)
+        made = estimates(scores, metrics, BY, unit="user", seed=self.run.seed)
+        notes = (
+            [f"{len(failed)} queries failed: {failed[0].error.strip().splitlines()[-1]}"]
+            if (failed := [outcome for outcome in outcomes if outcome.error])
+            else []
+        )
+        filler = self.histories.filler
+        return Summary(scores, made, [], notes + ([filler.note] if filler and filler.note else []))
+
+
+def _facets(user: User, asked: Asked, expression: str, context: str) -> dict[str, str]:
+    return {
+        "expression": expression,
+        "context": context,
+        "preference_type": asked.type,
+        "user": user.id,
+    }
