@@ -35,9 +35,11 @@ from persona_lab.benchmarks.realpref.answer_sheets import draw_answer_scores, re
 from persona_lab.benchmarks.realpref.easy_test_sheets import draw_easy_test, read_easy_test
 from persona_lab.benchmarks.realpref.pair_sheets import draw_blind_pairs, read_blind_pairs
 from persona_lab.core.errors import BadInput, ConfigError, PersonaLabError
-from persona_lab.core.experiment import Score, Summary
+from persona_lab.core.experiment import Row, RowsTable, Score, Summary
+from persona_lab.core.recipe import find_root
 from persona_lab.parsing.csv_sheet import CELL_LIMIT, Rows, write_sheet
 from persona_lab.parsing.sheet_key import Sheets, write_sheets
+from persona_lab.reporting.published import load_published
 from persona_lab.reporting.tables import results_tables, rows_table
 
 WIDTH = 100
@@ -60,6 +62,7 @@ class Kind:
         options: argparse's settings of each option that drawing it takes, by name.
         draw: called with them. read: called with the filled-in sheets and their key.
         result: what is written besides the scores: its name in the file's, and its rows.
+        published: a file of data/published/ and the table to show beside what was read.
     """
 
     about: str
@@ -67,6 +70,7 @@ class Kind:
     draw: Callable[..., Sheets]
     read: Callable[[Sequence[Path], Path], Summary]
     result: Callable[[Summary], tuple[str, Rows]] | None = None
+    published: tuple[str, str] | None = None
 
 
 def _path(about: str) -> dict[str, Any]:
@@ -151,6 +155,7 @@ KINDS = {
         _STUDY,
         draw_fidelity,
         read_fidelity,
+        published=("persevalbench.csv", "Table 12"),
     ),
     "persevalbench_roles": Kind(
         "PersEvalBench, Study 2: should a state be ignored, support the response or dominate it?",
@@ -163,6 +168,7 @@ KINDS = {
         _STUDY,
         draw_verdicts,
         read_verdicts,
+        published=("persevalbench.csv", "Table 4"),
     ),
     "persevalbench_audit": Kind(
         "PersEvalBench, Appendix C.3: is an under-personalization response also over-personalized?",
@@ -234,12 +240,24 @@ def _read(name: str, files: Sequence[Path], key: Path | None, out: Console) -> N
         write_sheet(paths[what], rows, replace=True)
     for results in results_tables(summary.estimates, title, _COLUMNS):
         out.print(results)
-    for table in summary.tables:
+    for table in [*summary.tables, *_published(kind)]:
         out.print(rows_table(table))
     for note in summary.notes:
         out.print(note, markup=False)
     for what, rows in made.items():
         out.print(f"{len(rows)} {what}: {paths[what]}", markup=False, soft_wrap=True)
+
+
+def _published(kind: Kind) -> list[RowsTable]:
+    """The paper's own table in its shape; its people saw other items."""
+    if kind.published is None:
+        return []
+    file, name = kind.published
+    cells: dict[str, Row] = {}
+    for row in load_published(find_root() / "data" / "published" / file):
+        if row.table == name:
+            cells.setdefault(row.row, {"": row.row})[row.column] = row.printed
+    return [RowsTable(f"{name} as published (other data)", list(cells.values()))]
 
 
 def _cells(score: Score) -> dict[str, str]:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -219,3 +220,12 @@ def test_a_round_trip(
     assert "scenarios.json: no such file" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main([*write, "--annotators", "1"])
+
+
+def test_the_papers_table_stands_below(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files, key = filled_in(tmp_path / "back", drawn(tmp_path), answer)
+    command = ["read", "persevalbench_fidelity", *map(str, files), "--key", str(key)]
+    assert main(command) == 0
+    shown = capsys.readouterr().out
+    below = shown[shown.index("Table 12 as published (other data)") :]
+    assert re.search(r"Scope leakage\W+0\.70\W+3\b", below)

@@ -72,6 +72,12 @@ NAMES = {
     "Und.": "under", "Ov.": "over", "Mis.": "misapplied",
 }  # fmt: skip
 
+REVISED = {
+    "Complete omission": 2, "Explicit violation": 4, "Irrelevant use": 2, "Scope leakage": 3,
+    "Over-dominance": 1, "Overall": 12,
+}  # fmt: skip
+"""Table 12, scenarios revised; none of the other subtypes."""
+
 
 @pytest.fixture(scope="module")
 def rows() -> list[PublishedRow]:
@@ -96,11 +102,11 @@ def typed(table: dict[str, str]) -> dict[str, list[float]]:
 
 
 def test_every_table_is_whole(rows: list[PublishedRow]) -> None:
-    # 4 models x 14; one baseline; 7 judges x 5; 4 x 10, and 4 means; 4 x 6; 4 x 3; 9 and all;
+    # 4 models x 14; one baseline; 7 judges x 5; 4 x 10, and 4 means; 4 x 6; 4 x 3; 9 and all, x 2;
     # one share; 3 figures pointwise and 2 pairwise.
     sizes = {
         "Table 3": 56, "Table 3 (baseline)": 14, "Table 4": 35, "Table 5": 40, "Table 5 (FAR)": 4,
-        "Table 10": 24, "Table 11": 12, "Table 12": 10, "Figure 3": 1, "Appendix C.5": 5,
+        "Table 10": 24, "Table 11": 12, "Table 12": 20, "Figure 3": 1, "Appendix C.5": 5,
     }  # fmt: skip
     assert Counter(row.table for row in rows) == sizes
     assert {(row.judge, row.variance) for row in rows} == {("", None)}
@@ -203,13 +209,17 @@ def test_table_11(rows: list[PublishedRow]) -> None:
 
 
 def test_table_12(rows: list[PublishedRow]) -> None:
-    found = {r.row: (r.n, r.value) for r in rows if r.table == "Table 12"}
-    assert found == {name: (n, share / 100) for name, (n, share) in TABLE_12.items()}
+    columns = by_row(rows, "Table 12", ("Confirmed", "Revised"))
+    found = {r.row: (r.n, *columns[r.row]) for r in rows if r.table == "Table 12"}
+    assert found == {
+        name: (n, share / 100, REVISED.get(name, 0)) for name, (n, share) in TABLE_12.items()
+    }
     for row in rows:
         if row.table == "Table 12":
             named = row.row.lower().replace("/", "_").replace(" ", "_").replace("-", "_")
             part = {} if row.row == "Overall" else {"subtype": named}
-            assert row.facets == {"check": "study_1", "metric": "valid", **part}
+            metric = {"Confirmed": "valid", "Revised": "revised"}[row.column]
+            assert row.facets == {"check": "study_1", "metric": metric, **part}
 
 
 def test_directions_and_other_protocols(rows: list[PublishedRow]) -> None:
