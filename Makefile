@@ -8,7 +8,7 @@ EXTRA ?= $(if $(shell command -v nvidia-smi 2>/dev/null),vllm,cpu)
 TORCH_CPU := --extra-index-url https://download.pytorch.org/whl/cpu
 export HF_HUB_OFFLINE ?= 1
 
-.PHONY: quickstart test test-fast check format clean
+.PHONY: quickstart test test-fast check bench bench-memory format clean
 
 quickstart: $(VENV)/.run
 	$(BIN)/python -m persona_lab.run recipe=quickstart
@@ -26,12 +26,24 @@ check: $(VENV)/.test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# Ratios of one run; no test depends on them.
+bench: $(VENV)/.test
+	$(BIN)/python -m tests.bench.retrieval
+
+# mem0ai keeps protobuf below 7, so it has an environment of its own.
+bench-memory: | $(VENV)-reference
+	$(VENV)-reference/bin/python -m tests.bench.memory_vs_mem0 --users 50 --pairs 8 --latency 0.1
+
+$(VENV)-reference:
+	$(PYTHON) -m venv $@
+	$@/bin/python -m pip --disable-pip-version-check install --quiet -e '.[reference]'
+
 format: $(VENV)/.test
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) build dist runs .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) $(VENV)-reference build dist runs .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
 
 # These come along built for another torch, and break imports of transformers; they go only then.
 define drop_broken

@@ -49,6 +49,7 @@ def plan(
     store: Store,
     roles: Iterable[str] | None = None,
     encoders: Mapping[str, Encoder] | None = None,
+    stop: Callable[[], bool] = lambda: False,
 ) -> dict[str, RolePlan]:
     """Drives the flows on examples.
 
@@ -56,11 +57,15 @@ def plan(
         rehearsals: role -> a model that answers with examples and counts real tokens.
         store: the remembered replies; nothing is written.
         roles: plan only these. encoders: for flows that yield `Encode`.
+        stop: asked often; True ends the plan with `Stopped`.
     """
     watch = _Planner(rehearsals)
     shelves = _Overlay(store)
     chosen = list(roles) if roles else None
-    for _ in drive(cases, flow, rehearsals, shelves, watch, roles=chosen, encoders=encoders):
+    driven = drive(
+        cases, flow, rehearsals, shelves, watch, roles=chosen, encoders=encoders, stop=stop
+    )
+    for _ in driven:
         pass
     return watch.roles
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from persona_lab.core.experiment import stable_digest
 from persona_lab.core.flow import Encode, Flow
+from persona_lab.retrieval.encoders import check_texts
 from persona_lab.retrieval.fusion import reciprocal_rank_fusion
 from persona_lab.retrieval.lexical import bm25
 from persona_lab.retrieval.search import Hit, search
@@ -54,7 +55,8 @@ def retrieve(
         seed: of the random order, with the query; its scores are 0.
 
     Raises:
-        ValueError: k is below 1, fusion has no encoder, or evidence is none of the texts.
+        ValueError: k is below 1, fusion has no encoder, evidence is none of the texts, or an
+            encoder is asked about a blank text.
     """
     if k < 1:
         raise ValueError(f"k={k}: at least 1 is needed")
@@ -71,6 +73,7 @@ def retrieve(
         return bm25(query, texts, k)
     if not texts:
         return []
+    check_texts([query, *texts])  # before other flows' texts join: a blank one fails this case only
     vectors = yield Encode(encoder_of(retriever, encoder), (query, *texts))
     if retriever != FUSION:
         [hits] = search(vectors[0], vectors[1:], k)

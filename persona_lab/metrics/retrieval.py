@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from math import comb
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,25 @@ def recall_at_k(ranked: Sequence[int], relevant: Collection[int], k: int) -> Mea
     if not wanted:
         return NO_EVIDENCE
     return Measured(len(wanted.intersection(ranked[:k])) / len(wanted))
+
+
+def by_chance(texts: int, relevant: int, k: int) -> tuple[Measured, Measured]:
+    """Recall@k and reciprocal rank@k that a random order has on average.
+
+    Of n texts r are relevant: a text is among the first k with k / n, and the first relevant one
+    is at rank i in C(n - i, r - 1) of C(n, r) cases.
+
+    Raises:
+        ValueError: k is below 1, or more are relevant than there are.
+    """
+    if k < 1 or not 0 <= relevant <= texts:
+        raise ValueError(f"k={k}, {relevant} relevant of {texts}: cannot be")
+    if not relevant:
+        return NO_EVIDENCE, NO_EVIDENCE
+    first = [comb(texts - rank, relevant - 1) for rank in range(1, min(k, texts) + 1)]
+    total = comb(texts, relevant)
+    rank = sum(cases / total / place for place, cases in enumerate(first, 1))
+    return Measured(min(k, texts) / texts), Measured(rank)
 
 
 def reciprocal_rank(ranked: Sequence[int], relevant: Collection[int]) -> Measured:

@@ -34,6 +34,8 @@ MINILM = PackagedModel(
     sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
 )
 _NAMED_POOLING: dict[str, Pooling] = {"simcse": "pooler", "minilm": "mean"}
+NAMED = tuple(_NAMED_POOLING)
+"""Encoders that need no settings."""
 _SIMCSE_PATH, _SIMCSE_TOKENS = "princeton-nlp/sup-simcse-roberta-large", 128
 _IDENTIFYING = ("*.safetensors", "config.json", "*token*.json", "vocab.*", "merges.txt", "*.model")
 _OWN_POOLING = {"mean": "pooling_mode_mean_tokens", "cls": "pooling_mode_cls_token"}

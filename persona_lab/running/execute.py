@@ -79,7 +79,8 @@ def execute(setup: Setup, runs: Path, out: Console) -> None:
         _log_to(run.folder / "run.log")
         _log.info("%s: %d cases", setup.name, len(setup.cases))
         run.encoders.update(open_encoders(setup.encoders, runs / "vectors"))
-        plans = planned(setup, store, run.encoders)
+        with _stop_flag() as stop:  # where texts are encoded, a plan takes its time
+            plans = planned(setup, store, run.encoders, stop)
         refuse_misfits(plans)
         for note in needless_scaling(setup, plans):
             _log.warning(note)

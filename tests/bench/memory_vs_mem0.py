@@ -1,10 +1,8 @@
 """persona_lab's memory against mem0ai 1.0.11, by the wall clock, on one scripted chat server.
 
-    python -m venv mem0env
-    mem0env/bin/pip install -e '.[reference]'
-    mem0env/bin/python -m tests.bench.memory_vs_mem0 --users 50 --pairs 8 --latency 0.1
+    make bench-memory
 
-An environment of its own: mem0ai holds protobuf below 7. Nothing leaves the machine.
+It has an environment of its own, since mem0ai holds protobuf below 7. Nothing leaves the machine.
 
 Both read the same conversations, ask the same server (`latency_server`, a process of its own) and
 search the same vectors. mem0ai is used as its documentation does: one `Memory`, and for each pair

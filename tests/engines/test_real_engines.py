@@ -211,9 +211,11 @@ ROWS = {
         "direct_statement", "contextualized_mention", "stylistic_expression", "experience_feedback",
     },
     "realpref_rq3": {"simple", "normal", "long", "very_long", "extended"},
-    "realpref_rq4": {"extended", "extreme", "zero_shot", "reminder", "few_shot_cot", "rag"},
+    "realpref_rq4": {"extended", "extreme", "zero_shot", "reminder", "few_shot_cot", "rag_minilm"},
     "realpref_rq5": {"original", "generalized", "zero_shot", "reminder"},
-    "realpref_quickstart_rag": {"direct_statement", "experience_feedback", "zero_shot", "rag"},
+    "realpref_quickstart_rag": {
+        "direct_statement", "experience_feedback", "zero_shot", "rag_minilm",
+    },
 }  # fmt: skip
 """Recipe -> the conditions that its table compares (Figures 4 to 8)."""
 
@@ -223,8 +225,7 @@ def test_the_papers_questions_run_in_their_cpu_form(
     recipe: str, engine: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("mistral_common")
-    form = "form=cpu_rag" if "rag" in ROWS[recipe] else "form=cpu"
-    found = run_on(engine, tmp_path, f"recipe={recipe}", form)
+    found = run_on(engine, tmp_path, f"recipe={recipe}", "form=cpu")
     seen = {value for e in found["estimates"] for value in e["facets"].values()}
     assert ROWS[recipe] <= seen
     metrics = {e["metric"] for e in found["estimates"]}

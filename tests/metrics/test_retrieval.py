@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from itertools import permutations
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from persona_lab.metrics.retrieval import recall_at_k, reciprocal_rank
+from persona_lab.metrics.retrieval import NO_EVIDENCE, by_chance, recall_at_k, reciprocal_rank
 
 
 @pytest.mark.parametrize(
@@ -50,3 +52,25 @@ def test_recall_rises_with_k(ranked: list[int], relevant: list[int], k: int) -> 
     assert first is not None
     assert 0 <= now <= more <= 1
     assert (first >= 1 / k) == (now > 0)
+
+
+def test_chance_by_hand() -> None:
+    # 3 texts, 1 relevant: in a third of all orders it is first, in a third second. Two places:
+    # recall 2/3, reciprocal rank (1 + 1/2) / 3.
+    recall, rank = by_chance(3, 1, 2)
+    assert (recall.value, rank.value) == (pytest.approx(2 / 3), pytest.approx(0.5))
+    assert by_chance(3, 0, 2) == (NO_EVIDENCE, NO_EVIDENCE)
+    with pytest.raises(ValueError, match="cannot be"):
+        by_chance(3, 4, 2)
+
+
+@given(st.integers(1, 6), st.data())
+def test_chance_is_the_mean_over_all_orders(texts: int, data: st.DataObject) -> None:
+    relevant, k = data.draw(st.integers(1, texts)), data.draw(st.integers(1, 7))
+    orders = list(permutations(range(texts)))
+    wanted = range(relevant)
+    recalls = [recall_at_k(order, wanted, k).value or 0.0 for order in orders]
+    ranks = [reciprocal_rank(order[:k], wanted).value or 0.0 for order in orders]
+    recall, rank = by_chance(texts, relevant, k)
+    assert recall.value == pytest.approx(sum(recalls) / len(orders))
+    assert rank.value == pytest.approx(sum(ranks) / len(orders))

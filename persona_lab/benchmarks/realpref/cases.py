@@ -20,7 +20,11 @@ from persona_lab.core.experiment import stable_digest
 
 @dataclass(frozen=True)
 class RealPrefCase:
-    """One query of one user under one condition of each kind."""
+    """One query of one user under one condition of each kind.
+
+    Attributes:
+        variant: how the method differs from the paper's.
+    """
 
     user: User
     asked: Asked
@@ -30,6 +34,7 @@ class RealPrefCase:
     task: Task
     options: str = LABELS
     repeat: int = 0
+    variant: str = ""
 
     @property
     def id(self) -> str:
@@ -47,7 +52,7 @@ class RealPrefCase:
         """What its scores can be grouped by."""
         return {
             "task": self.task,
-            "method": self.method,
+            "method": f"{self.method}_{self.variant}" if self.variant else self.method,
             "context": self.context,
             "expression": self.expression,
             "preference": self.asked.kind,
@@ -75,6 +80,7 @@ def all_cases(users: Sequence[User], settings: RealPrefSettings) -> list[RealPre
             task,
             option_order(asked.id, shuffled=settings.shuffle_options),
             repeat,
+            settings.retrieval.variant if method == "rag" else "",
         )
         for user in users
         for expression in settings.expression

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from persona_lab.benchmarks.realpref.cases import RealPrefCase, all_cases, share_of
@@ -17,6 +18,7 @@ from persona_lab.benchmarks.realpref.scoring import (
     EXAMPLE_VERDICT,
     Row,
     answer_problem,
+    chance_scores,
     classification_score,
     open_scores,
     retrieval_scores,
@@ -38,7 +40,7 @@ from persona_lab.core.experiment import (
 from persona_lab.core.flow import Flow, Outcome
 from persona_lab.core.prompt import EMPTY, Prompt, Request
 from persona_lab.core.recipe import Strict
-from persona_lab.methods.rag import BOUNDS, retrieve
+from persona_lab.methods.rag import ORACLE, RANDOM, retrieve
 
 
 class RealPref:
@@ -149,31 +151,29 @@ class RealPref:
     def _retrieved(self, case: RealPrefCase) -> Flow[tuple[str, list[Score]]]:
         """RAG's text for a case, and whether it holds the evidence, with chance and the evidence
         itself as bounds; the query is the bare question, under every task."""
-        settings, query = self.settings.method.rag, case.asked.query
-        assert settings is not None, "chosen by the recipe"
-        history = self.histories.of(case)
-        offered = units(history, settings.unit, user_only=settings.user_only)
-        texts = [unit.indexed for unit in offered]
+        how, query = self.settings.retrieval, case.asked.query
+        offered = units(self.histories.of(case), how.unit, user_only=how.user_only)
         relevant = evidence_of(offered, query.preference)
-        row, scores, shown = self._row(case, case.questions[0]), list[Score](), list[int]()
-        for retriever, bound in ((settings.retriever, ""), *zip(BOUNDS, BOUNDS, strict=True)):
-            hits = yield from retrieve(
-                retriever,
-                query.query,
-                texts,
-                settings.k,
-                encoder=settings.encoder,
-                evidence=relevant,
-                seed=self.run.seed,
-            )
-            ranked = [hit.position for hit in hits]
-            scores += retrieval_scores(row, ranked, relevant, settings.k, bound)
-            shown = shown if bound else ranked
-        return rag_text([offered[position] for position in shown]) if shown else "", scores
+        hits = yield from retrieve(
+            how.retriever,
+            query.query,
+            [unit.indexed for unit in offered],
+            how.k,
+            encoder=how.encoder,
+            evidence=relevant,
+            seed=self.run.seed,
+        )
+        ranked = [hit.position for hit in hits]
+        # A case of its own: what a model is asked is counted without it.
+        row = replace(self._row(case, case.questions[0]), case=f"{case.id}/retrieval")
+        scores = retrieval_scores(row, ranked, relevant, how.k)
+        scores += chance_scores(row, len(offered), len(relevant), how.k, RANDOM)
+        scores += retrieval_scores(row, relevant[: how.k], relevant, how.k, ORACLE)
+        return rag_text([offered[position] for position in ranked]) if ranked else "", scores
 
     def _request(self, case: RealPrefCase, question: Question, found: str) -> Request:
-        text, rag = with_method(case.method, question.text, found), self.settings.method.rag
-        replaced = case.method == "rag" and rag is not None and rag.history == "replaced"
+        text = with_method(case.method, question.text, found)
+        replaced = case.method == "rag" and self.settings.retrieval.history == "replaced"
         budget = getattr(self.settings.max_tokens, case.task)
         return Request(
             role="target",

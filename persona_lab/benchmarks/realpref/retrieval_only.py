@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from persona_lab.benchmarks.realpref.cases import chosen, share_of
 from persona_lab.benchmarks.realpref.context import CaseHistories
@@ -25,15 +25,22 @@ from persona_lab.benchmarks.realpref.records import (
     load_users,
 )
 from persona_lab.benchmarks.realpref.retrieved import evidence, units
-from persona_lab.benchmarks.realpref.scoring import Row, retrieval_metrics, retrieval_scores
+from persona_lab.benchmarks.realpref.scoring import (
+    Row,
+    chance_scores,
+    retrieval_metrics,
+    retrieval_scores,
+)
 from persona_lab.benchmarks.realpref.settings import (
+    CONTEXTS,
+    DATA_TESTS,
     Benchmark,
     Contexts,
     Retrieval,
     known_encoders,
     one_or_more,
 )
-from persona_lab.core.errors import ConfigError
+from persona_lab.benchmarks.realpref.summary import scale_notes
 from persona_lab.core.experiment import (
     EncoderSettings,
     RowsTable,
@@ -44,7 +51,7 @@ from persona_lab.core.experiment import (
 )
 from persona_lab.core.flow import Flow, Outcome
 from persona_lab.core.recipe import Strict
-from persona_lab.methods.rag import retrieve
+from persona_lab.methods.rag import RANDOM, retrieve
 from persona_lab.metrics.estimate import estimates
 
 BY = ("retriever", "expression", "context")
@@ -54,7 +61,7 @@ class RetrievalSettings(Strict):
     """A comparison of retrievers.
 
     Attributes:
-        retrievers: `bm25`, `fusion`, `random`, `oracle`, and encoders by name.
+        retrievers: `bm25`, `fusion`, `random` (its average), `oracle`, and encoders by name.
         encoders: sentence encoders by name; `simcse` and `minilm` are known without.
     """
 
@@ -64,6 +71,14 @@ class RetrievalSettings(Strict):
     retrievers: Annotated[list[str], BeforeValidator(one_or_more), Field(min_length=1)]
     retrieval: Retrieval
     encoders: dict[str, EncoderSettings] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _coherent(self) -> RetrievalSettings:
+        if not self.context.lengths or set(self.context.names) & set(DATA_TESTS):
+            raise ValueError(f"choose contexts of {', '.join(CONTEXTS)}: the others are no search")
+        if self.benchmark.preferences != ["original"]:
+            raise ValueError("only original preferences have evidence in a history")
+        return self
 
 
 @dataclass(frozen=True)
@@ -89,7 +104,7 @@ class RetrievalOnly:
         settings: its part of the recipe. run: the common part. root: where data paths start.
 
     Raises:
-        ConfigError: an unknown user, or generalized preferences, which no session voices.
+        ConfigError: an unknown user, or fusion without an encoder.
         DataError: a data file that breaks its shape.
     """
 
@@ -101,10 +116,6 @@ class RetrievalOnly:
 
     def __init__(self, settings: RetrievalSettings, run: RunSettings, root: Path) -> None:
         self.settings, self.run = settings, run
-        if settings.benchmark.preferences != ["original"]:
-            raise ConfigError(
-                "benchmark.preferences: only original ones have evidence in a history"
-            )
         folder = resolve_data(settings.benchmark.path, root)
         users = chosen_users(load_users(folder), settings.benchmark.users)
         self.users = share_of(users, settings.benchmark.share)
@@ -133,6 +144,10 @@ class RetrievalOnly:
         offered = units(self.histories.of(case), how.unit, user_only=how.user_only)
         relevant, scores = evidence(offered, query.preference), list[Score]()
         for retriever in self.settings.retrievers:
+            row = Row(case.id, case.asked.id, case.user.id, {"retriever": retriever, **case.facets})
+            if retriever == RANDOM:
+                scores += chance_scores(row, len(offered), len(relevant), how.k)
+                continue
             hits = yield from retrieve(
                 retriever,
                 query.query,
@@ -142,7 +157,6 @@ class RetrievalOnly:
                 evidence=relevant,
                 seed=self.run.seed,
             )
-            row = Row(case.id, case.asked.id, case.user.id, {"retriever": retriever, **case.facets})
             scores += retrieval_scores(row, [hit.position for hit in hits], relevant, how.k)
         return scores
 
@@ -166,6 +180,7 @@ class RetrievalOnly:
             if (failed := [outcome for outcome in outcomes if outcome.error])
             else []
         )
+        notes += scale_notes(self.settings.context)
         filler = self.histories.filler
         return Summary(scores, made, [], notes + ([filler.note] if filler and filler.note else []))
 

@@ -13,7 +13,7 @@ from persona_lab.benchmarks.realpref.tasks import Question, Task
 from persona_lab.core.experiment import Score, ScoreOutcome
 from persona_lab.core.prompt import Reply
 from persona_lab.metrics.estimate import ACCURACY, RATING, Metric
-from persona_lab.metrics.retrieval import recall_at_k, reciprocal_rank
+from persona_lab.metrics.retrieval import Measured, by_chance, recall_at_k, reciprocal_rank
 from persona_lab.parsing.choice import parse_choice
 from persona_lab.parsing.parsed import Parsed
 from persona_lab.parsing.score import parse_score
@@ -23,6 +23,8 @@ METRICS = {"accuracy": ACCURACY, **dict.fromkeys([*DIMENSIONS, "overall"], RATIN
 """Overall is the mean of the three dimensions of one answer."""
 SHARE = Metric(0.0, 1.0)
 EXAMPLE_VERDICT = json.dumps({"Judge_Reason": "Mentions it and builds on it.", "Score": 4})
+NOTHING_FOUND = "nothing_found"
+"""Reason of retrieval scores where no text was retrieved: nothing was shown."""
 ANSWER_CUT = "answer_cut"
 """Reason of a score whose answer reached `max_tokens`: it was judged as far as it goes."""
 
@@ -85,9 +87,9 @@ def retrieval_metrics(k: int, bound: str = "") -> dict[str, Metric]:
     """What retrieval is measured by, without a language model.
 
     Args:
-        bound: the retriever, if it bounds another one whose scores stand under the plain names.
+        bound: the bound, if these are one of another retriever's scores.
     """
-    names = (f"recall@{k}", "reciprocal_rank")
+    names = (f"recall@{k}", f"reciprocal_rank@{k}")
     return {f"{name} ({bound})" if bound else name: SHARE for name in names}
 
 
@@ -100,9 +102,18 @@ def retrieval_scores(
         ranked: positions found, best first. relevant: positions that voice the preference.
         bound: see `retrieval_metrics`.
     """
-    found = (recall_at_k(ranked, relevant, k), reciprocal_rank(ranked, relevant))
+    found = (recall_at_k(ranked, relevant, k), reciprocal_rank(ranked[:k], relevant))
+    return _measured(row, found, k, bound, "" if ranked else NOTHING_FOUND)
+
+
+def chance_scores(row: Row, texts: int, relevant: int, k: int, bound: str = "") -> list[Score]:
+    """What a random order of the texts finds on average, under the same names."""
+    return _measured(row, by_chance(texts, relevant, k), k, bound, "")
+
+
+def _measured(row: Row, found: Sequence[Measured], k: int, bound: str, reason: str) -> list[Score]:
     return [
-        row.score(metric, one.value, "ok")
+        row.score(metric, one.value, "ok", reason)
         for metric, one in zip(retrieval_metrics(k, bound), found, strict=True)
         if one.value is not None
     ]

@@ -11,9 +11,10 @@ from persona_lab.benchmarks.realpref.history import Length
 from persona_lab.benchmarks.realpref.records import Expression
 from persona_lab.benchmarks.realpref.retrieved import UnitName
 from persona_lab.benchmarks.realpref.tasks import Task
+from persona_lab.core.errors import ConfigError
 from persona_lab.core.experiment import EncoderSettings
 from persona_lab.core.recipe import Strict
-from persona_lab.methods.rag import encoder_of
+from persona_lab.methods.rag import FUSION, ORACLE, encoder_of
 
 Kind = Literal["original", "generalized"]
 CONTEXTS = ("simple", "normal", "long", "very_long", "extended", "extreme")
@@ -122,7 +123,7 @@ class Retrieval(Strict):
 
 
 class RagSettings(Retrieval):
-    """RAG (section 5.1).
+    """How the method `rag` retrieves (section 5.1); the defaults are the paper's.
 
     Attributes:
         retriever: `bm25`, `fusion`, `random`, `oracle`, or the name of an encoder.
@@ -132,6 +133,17 @@ class RagSettings(Retrieval):
     retriever: str = "simcse"
     history: Literal["kept", "replaced"] = "kept"
 
+    @property
+    def variant(self) -> str:
+        """What is not as in the paper, such as `minilm_k_10`; empty if nothing is."""
+        paper = RagSettings()
+        parts = [] if self.retriever == paper.retriever else [self.retriever]
+        parts += [self.encoder] if self.retriever == "fusion" else []
+        for name in ("k", "unit", "user_only", "history"):
+            if (value := getattr(self, name)) != getattr(paper, name):
+                parts.append(name if value is True else f"{name}_{value}")
+        return "_".join(parts)
+
 
 class Methods(Strict):
     """The methods to compare (section 5.1)."""
@@ -139,7 +151,7 @@ class Methods(Strict):
     zero_shot: MethodSettings | None = None
     reminder: MethodSettings | None = None
     few_shot_cot: MethodSettings | None = None
-    rag: RagSettings | None = None
+    rag: MethodSettings | None = None
 
 
 class MaxTokens(Strict):
@@ -155,6 +167,7 @@ class RealPrefSettings(Strict):
     """RealPref's part of a recipe.
 
     Attributes:
+        retrieval: what the method `rag` does.
         history_format: chat messages, or one message with the transcript.
         shuffle_options: multiple-choice options in an order that follows from the item's id.
         repeats: how often everything is asked (Appendix H.4); needs sampling.
@@ -168,6 +181,7 @@ class RealPrefSettings(Strict):
     task: Annotated[list[Task], BeforeValidator(one_or_more), Field(min_length=1)]
     method: Methods
     max_tokens: MaxTokens
+    retrieval: RagSettings = Field(default_factory=RagSettings)
     history_format: Literal["chat", "transcript"] = "chat"
     shuffle_options: bool = False
     repeats: int = Field(default=1, ge=1)
@@ -179,7 +193,8 @@ class RealPrefSettings(Strict):
         """The encoders that the methods ask."""
         if self.method.rag is None:
             return {}
-        return known_encoders([self.method.rag.retriever], self.method.rag.encoder, self.encoders)
+        rag = self.retrieval
+        return known_encoders([rag.retriever], rag.encoder, self.encoders)
 
     @model_validator(mode="after")
     def _coherent(self) -> RealPrefSettings:
@@ -189,6 +204,13 @@ class RealPrefSettings(Strict):
             raise ValueError("easy_test is for original preferences: no session voices others")
         if self.method.few_shot_cot is not None and self.task != ["open_ended"]:
             raise ValueError("few_shot_cot is for open-ended questions only (section 5.1)")
+        if self.method.rag is not None:
+            if self.context.blind_test is not None:
+                raise ValueError("rag has nothing to retrieve from in blind_test")
+            if self.retrieval.retriever == ORACLE and self.benchmark.preferences != ["original"]:
+                raise ValueError(
+                    "retriever=oracle is for original preferences: others have no evidence"
+                )
         return self
 
 
@@ -199,6 +221,13 @@ def known_encoders(
 
     Args:
         encoder: the one that fusion uses.
+
+    Raises:
+        ConfigError: fusion has no encoder to fuse.
     """
+    if FUSION in retrievers and (not encoder or encoder_of(encoder, "") != encoder):
+        raise ConfigError(
+            f"retrieval.encoder={encoder}: fusion needs a sentence encoder beside bm25"
+        )
     names = dict.fromkeys(encoder_of(retriever, encoder) for retriever in retrievers)
     return {name: settings.get(name, EncoderSettings()) for name in names if name}

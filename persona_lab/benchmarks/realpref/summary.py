@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from persona_lab.benchmarks.realpref.cases import RealPrefCase
-from persona_lab.benchmarks.realpref.scoring import ANSWER_CUT, METRICS, retrieval_metrics
-from persona_lab.benchmarks.realpref.settings import RealPrefSettings
+from persona_lab.benchmarks.realpref.scoring import (
+    ANSWER_CUT,
+    METRICS,
+    NOTHING_FOUND,
+    retrieval_metrics,
+)
+from persona_lab.benchmarks.realpref.settings import Contexts, RealPrefSettings
 from persona_lab.benchmarks.realpref.token_report import token_report
 from persona_lab.core.experiment import Estimate, Row, RowsTable, Score
 from persona_lab.core.flow import Outcome
@@ -24,11 +29,10 @@ def all_estimates(
     seed: int,
 ) -> list[Estimate]:
     """Accuracy, the three dimensions with their mean, evidence found, and tokens, by condition."""
-    rag = settings.method.rag
     metrics = dict(METRICS)
-    if rag:
+    if settings.method.rag is not None:
         for bound in ("", *BOUNDS):
-            metrics |= retrieval_metrics(rag.k, bound)
+            metrics |= retrieval_metrics(settings.retrieval.k, bound)
     made = estimates(scores, metrics, BY, unit="user", seed=seed)
     return made + token_report(outcomes, BY, seed)
 
@@ -54,6 +58,13 @@ def repeats_tables(scores: Sequence[Score], repeats: int) -> list[RowsTable]:
     return [RowsTable("Repeated runs (Table 16)", rows)]
 
 
+def scale_notes(contexts: Contexts) -> list[str]:
+    """Whether contexts are not the paper's."""
+    if contexts.scale == 1.0:
+        return []
+    return [f"Contexts are scaled to {contexts.scale:.1%} of Table 2's lengths."]
+
+
 def notes(scores: Sequence[Score], settings: RealPrefSettings, filler: str) -> list[str]:
     """What must stand below the numbers.
 
@@ -61,8 +72,12 @@ def notes(scores: Sequence[Score], settings: RealPrefSettings, filler: str) -> l
         filler: what the filler's source asks to be said.
     """
     found = [filler] if filler else []
-    if (scale := settings.context.scale) != 1.0:
-        found.append(f"Contexts are scaled to {scale:.1%} of Table 2's lengths.")
+    found += scale_notes(settings.context)
+    recalls = [s for s in scores if s.metric == f"recall@{settings.retrieval.k}"]
+    if empty := sum(s.reason == NOTHING_FOUND for s in recalls):
+        found.append(
+            f"In {empty} of {len(recalls)} cases RAG retrieved nothing and showed nothing."
+        )
     judged = [s for s in scores if s.metric == "overall"]
     if cut := sum(s.reason == ANSWER_CUT for s in judged):
         budget = settings.max_tokens.open_ended
