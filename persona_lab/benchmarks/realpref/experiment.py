@@ -13,7 +13,7 @@ from persona_lab.benchmarks.realpref.judge_check import agreement_tables, as_sec
 from persona_lab.benchmarks.realpref.prompts import DIMENSIONS, JUDGE_SCHEMA, judge_prompt
 from persona_lab.benchmarks.realpref.records import User, check_voiced, data_digest, load_users
 from persona_lab.benchmarks.realpref.retrieved import evidence as evidence_of
-from persona_lab.benchmarks.realpref.retrieved import rag_text, units
+from persona_lab.benchmarks.realpref.retrieved import rag_text, search, units
 from persona_lab.benchmarks.realpref.scoring import (
     EXAMPLE_VERDICT,
     Row,
@@ -40,7 +40,7 @@ from persona_lab.core.experiment import (
 from persona_lab.core.flow import Flow, Outcome
 from persona_lab.core.prompt import EMPTY, Prompt, Request
 from persona_lab.core.recipe import Strict
-from persona_lab.methods.rag import ORACLE, RANDOM, retrieve
+from persona_lab.methods.rag import ORACLE, RANDOM
 
 
 class RealPref:
@@ -154,16 +154,7 @@ class RealPref:
         how, query = self.settings.retrieval, case.asked.query
         offered = units(self.histories.of(case), how.unit, user_only=how.user_only)
         relevant = evidence_of(offered, query.preference)
-        hits = yield from retrieve(
-            how.retriever,
-            query.query,
-            [unit.indexed for unit in offered],
-            how.k,
-            encoder=how.encoder,
-            evidence=relevant,
-            seed=self.run.seed,
-        )
-        ranked = [hit.position for hit in hits]
+        ranked = yield from search(how.retriever, query, offered, relevant, how, self.run.seed)
         # A case of its own: what a model is asked is counted without it.
         row = replace(self._row(case, case.questions[0]), case=f"{case.id}/retrieval")
         scores = retrieval_scores(row, ranked, relevant, how.k)

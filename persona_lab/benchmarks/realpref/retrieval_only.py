@@ -24,7 +24,7 @@ from persona_lab.benchmarks.realpref.records import (
     data_digest,
     load_users,
 )
-from persona_lab.benchmarks.realpref.retrieved import evidence, units
+from persona_lab.benchmarks.realpref.retrieved import Retrieval, evidence, search, units
 from persona_lab.benchmarks.realpref.scoring import (
     Row,
     chance_scores,
@@ -36,7 +36,6 @@ from persona_lab.benchmarks.realpref.settings import (
     DATA_TESTS,
     Benchmark,
     Contexts,
-    Retrieval,
     known_encoders,
     one_or_more,
 )
@@ -51,7 +50,7 @@ from persona_lab.core.experiment import (
 )
 from persona_lab.core.flow import Flow, Outcome
 from persona_lab.core.recipe import Strict
-from persona_lab.methods.rag import RANDOM, retrieve
+from persona_lab.methods.rag import RANDOM
 from persona_lab.metrics.estimate import estimates
 
 BY = ("retriever", "expression", "context")
@@ -148,16 +147,8 @@ class RetrievalOnly:
             if retriever == RANDOM:
                 scores += chance_scores(row, len(offered), len(relevant), how.k)
                 continue
-            hits = yield from retrieve(
-                retriever,
-                query.query,
-                [unit.indexed for unit in offered],
-                how.k,
-                encoder=how.encoder,
-                evidence=relevant,
-                seed=self.run.seed,
-            )
-            scores += retrieval_scores(row, [hit.position for hit in hits], relevant, how.k)
+            ranked = yield from search(retriever, query, offered, relevant, how, self.run.seed)
+            scores += retrieval_scores(row, ranked, relevant, how.k)
         return scores
 
     def inventory(self) -> list[RowsTable]:

@@ -10,12 +10,32 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from pydantic import Field
+
 from persona_lab.benchmarks.realpref.history import Built
 from persona_lab.benchmarks.realpref.prompts import NOW_RECALL, REMINDER
-from persona_lab.benchmarks.realpref.records import Turn
+from persona_lab.benchmarks.realpref.records import Query, Turn
+from persona_lab.core.flow import Flow
+from persona_lab.core.recipe import Strict
+from persona_lab.methods.rag import retrieve
 
 UnitName = Literal["turn", "user", "message"]
 """A turn, its user message alone, or each message by itself."""
+
+
+class Retrieval(Strict):
+    """What is retrieved, and how (Appendix H.2.1).
+
+    Attributes:
+        k: how many units. unit: a turn, its user message alone, or each message by itself.
+        user_only: compare the query with what the user said only.
+        encoder: the one that `fusion` uses beside bm25.
+    """
+
+    k: int = Field(default=5, ge=1)
+    unit: UnitName = "turn"
+    user_only: bool = False
+    encoder: str = "simcse"
 
 
 @dataclass(frozen=True)
@@ -54,6 +74,31 @@ def units(built: Built, unit: UnitName, *, user_only: bool) -> list[Unit]:
 def evidence(found: Sequence[Unit], preference: str) -> list[int]:
     """Positions of the units that voice a preference."""
     return [i for i, unit in enumerate(found) if unit.voices == preference]
+
+
+def search(
+    retriever: str,
+    query: Query,
+    offered: Sequence[Unit],
+    relevant: Sequence[int],
+    how: Retrieval,
+    seed: int,
+) -> Flow[list[int]]:
+    """Positions of the units that a retriever finds for a bare question, best first.
+
+    Args:
+        retriever: see `persona_lab.methods.rag`. relevant: what the oracle gives.
+    """
+    hits = yield from retrieve(
+        retriever,
+        query.query,
+        [unit.indexed for unit in offered],
+        how.k,
+        encoder=how.encoder,
+        evidence=relevant,
+        seed=seed,
+    )
+    return [hit.position for hit in hits]
 
 
 def rag_text(found: Sequence[Unit]) -> str:

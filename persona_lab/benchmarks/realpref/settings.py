@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from persona_lab.benchmarks.realpref.history import Length
 from persona_lab.benchmarks.realpref.records import Expression
-from persona_lab.benchmarks.realpref.retrieved import UnitName
+from persona_lab.benchmarks.realpref.retrieved import Retrieval
 from persona_lab.benchmarks.realpref.tasks import Task
 from persona_lab.core.errors import ConfigError
 from persona_lab.core.experiment import EncoderSettings
@@ -105,21 +105,6 @@ class Contexts(Strict):
 
 class MethodSettings(Strict):
     """A method without settings."""
-
-
-class Retrieval(Strict):
-    """What is retrieved, and how (Appendix H.2.1).
-
-    Attributes:
-        k: how many units. unit: a turn, its user message alone, or each message by itself.
-        user_only: compare the query with what the user said only.
-        encoder: the one that `fusion` uses beside bm25.
-    """
-
-    k: int = Field(default=5, ge=1)
-    unit: UnitName = "turn"
-    user_only: bool = False
-    encoder: str = "simcse"
 
 
 class RagSettings(Retrieval):
