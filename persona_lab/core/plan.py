@@ -1,17 +1,27 @@
 """What a run would cost: the same flows, driven on the examples of their requests.
 
 No model is loaded. Requests of a flow's first round, and those made from remembered replies, are
-counted exactly; what is built on an example reply is an estimate.
+counted exactly; what is built on an example reply is an estimate. Texts that come from examples are
+not encoded: their vectors are made up.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
-from persona_lab.core.flow import Case, Encoder, Flow, Model, Watch, drive
+import numpy as np
+from numpy.typing import NDArray
+
+from persona_lab.core.drive import drive
+from persona_lab.core.flow import Case, Encode, Encoder, Flow, Model, Shared, Watch
 from persona_lab.core.prompt import Reply, Request
 from persona_lab.core.store import Store
+
+T = TypeVar("T")
+_DIMENSIONS = 8
 
 
 @dataclass
@@ -61,13 +71,59 @@ def plan(
     """
     watch = _Planner(rehearsals)
     shelves = _Overlay(store)
-    chosen = list(roles) if roles else None
     driven = drive(
-        cases, flow, rehearsals, shelves, watch, roles=chosen, encoders=encoders, stop=stop
+        cases,
+        lambda case: _rehearsed(case, flow(case), watch),
+        rehearsals,
+        shelves,
+        watch,
+        roles=list(roles) if roles else None,
+        encoders=encoders,
+        stop=stop,
     )
     for _ in driven:
         pass
     return watch.roles
+
+
+class MadeUp:
+    """Vectors that mean nothing, the same for the same text."""
+
+    def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Unit rows [N, 8]."""
+        rows = [_drawn(text) for text in texts]
+        found = np.array(rows, dtype=np.float32).reshape(-1, _DIMENSIONS)
+        unit: NDArray[np.float32] = found / np.linalg.norm(found, axis=1, keepdims=True)
+        return unit
+
+
+def _drawn(text: str) -> NDArray[np.float64]:
+    seed = hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).digest()
+    return np.random.default_rng(int.from_bytes(seed)).standard_normal(_DIMENSIONS)
+
+
+def _rehearsed(case: Case, flow: Flow[T], watch: _Planner) -> Flow[T]:
+    """A flow whose texts are encoded only as long as no example had a part in them."""
+    answer: Any = None
+    exact = True
+    while True:
+        try:
+            wanted = flow.send(answer)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        if isinstance(wanted, Encode):
+            answer = (yield wanted) if exact else MadeUp().vectors(wanted.texts)
+        elif isinstance(wanted, Shared):
+            answer = yield _rehearsed_too(wanted, watch)
+            exact &= wanted.case.id not in watch.inexact
+        else:
+            answer = yield wanted
+            exact &= not any(watch.made_up(request) for request in wanted)
+
+
+def _rehearsed_too(wanted: Shared, watch: _Planner) -> Shared:
+    return replace(wanted, flow=lambda: _rehearsed(wanted.case, wanted.flow(), watch))
 
 
 class _Planner(Watch):
@@ -75,22 +131,30 @@ class _Planner(Watch):
         self.roles = {role: RolePlan() for role in roles}
         self._seen: set[tuple[str, str]] = set()
         self._made_up: set[tuple[str, str]] = set()
-        self._inexact: set[str] = set()
+        self.inexact: set[str] = set()
         self._exact: dict[tuple[str, str], bool] = {}
 
     def asked(self, case: Case, requests: list[Request], known: list[bool]) -> None:
-        exact = case.id not in self._inexact
+        exact = case.id not in self.inexact
         for request, remembered in zip(requests, known, strict=True):
             place = (request.role, request.key)
             if place in self._made_up or not remembered:
                 self._made_up.add(place)
-                self._inexact.add(case.id)
+                self.inexact.add(case.id)
             if place in self._seen:
                 continue
             self._seen.add(place)
             self._exact[place] = exact
             self.roles[request.role].requests += 1
             self.roles[request.role].remembered += remembered
+
+    def made_up(self, request: Request) -> bool:
+        """Whether its reply is an example."""
+        return (request.role, request.key) in self._made_up
+
+    def given(self, case: Case, shared: Case) -> None:
+        if shared.id in self.inexact:
+            self.inexact.add(case.id)
 
     def served(self, request: Request, reply: Reply) -> None:
         role = self.roles[request.role]

@@ -134,6 +134,10 @@ class Watchers(Watch):
         for watch in self.watches:
             watch.served(request, reply)
 
+    def given(self, case: Case, shared: Case) -> None:
+        for watch in self.watches:
+            watch.given(case, shared)
+
     def finished(self, case: Case) -> None:
         for watch in self.watches:
             watch.finished(case)

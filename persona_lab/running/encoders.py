@@ -2,30 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-
-import numpy as np
-from numpy.typing import NDArray
 
 from persona_lab.core.experiment import Row, RowsTable
 from persona_lab.retrieval.encoder_files import EncoderFiles
 from persona_lab.retrieval.encoders import SentenceEncoder
 from persona_lab.retrieval.vectors import VectorStore
-
-_MADE_UP_DIMENSIONS = 8
-
-
-class MadeUp:
-    """Vectors that mean nothing, the same for the same text: a plan encodes nothing."""
-
-    def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Unit rows [N, 8]."""
-        rows = [_drawn(text) for text in texts]
-        found = np.array(rows, dtype=np.float32).reshape(-1, _MADE_UP_DIMENSIONS)
-        unit: NDArray[np.float32] = found / np.linalg.norm(found, axis=1, keepdims=True)
-        return unit
 
 
 def open_encoders(found: Mapping[str, EncoderFiles | None], folder: Path) -> dict[str, VectorStore]:
@@ -59,8 +42,3 @@ def encoders_table(stores: Mapping[str, VectorStore]) -> list[RowsTable]:
         for name, store in stores.items()
     ]
     return [RowsTable("Encoders", rows, ("identity",))] if rows else []
-
-
-def _drawn(text: str) -> NDArray[np.float64]:
-    seed = hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).digest()
-    return np.random.default_rng(int.from_bytes(seed)).standard_normal(_MADE_UP_DIMENSIONS)

@@ -16,9 +16,10 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from persona_lab.core.drive import drive
 from persona_lab.core.errors import EngineError, PersonaLabError, Stopped
 from persona_lab.core.experiment import Score, Summary
-from persona_lab.core.flow import Outcome, drive
+from persona_lab.core.flow import Outcome
 from persona_lab.core.plan import RolePlan
 from persona_lab.core.store import Store
 from persona_lab.reporting import run_folder

@@ -20,12 +20,11 @@ from persona_lab.core.experiment import (
     selected,
 )
 from persona_lab.core.flow import Encoder
-from persona_lab.core.plan import RolePlan, plan
+from persona_lab.core.plan import MadeUp, RolePlan, plan
 from persona_lab.core.recipe import compose, dotted_keys, list_recipes, validate
 from persona_lab.core.store import Store
 from persona_lab.engines.choose import HARDWARE, Prepared, prepare
 from persona_lab.retrieval.encoder_files import NAMED, EncoderFiles, find_encoder
-from persona_lab.running.encoders import MadeUp
 
 _NOT_RESULTS = {"limit", "shard", "roles", "max_unparsed", "engine"}
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from persona_lab.core.drive import drive
 from persona_lab.core.errors import EngineError, Stopped
-from persona_lab.core.flow import Flow, Model, Outcome, Watch, drive
+from persona_lab.core.flow import Flow, Model, Outcome, Watch
 from persona_lab.core.prompt import Reply, Request
 from persona_lab.core.store import Store
 from persona_lab.engines.scripted import ScriptedEngine

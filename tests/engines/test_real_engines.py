@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from persona_lab.benchmarks.realpref.prompts import JUDGE_SCHEMA, judge_prompt
+from persona_lab.core.drive import drive
 from persona_lab.core.errors import EngineError
-from persona_lab.core.flow import Model, drive
+from persona_lab.core.flow import Model
 from persona_lab.core.prompt import EMPTY, Message, Prompt, Reply, Request, Sampling
 from persona_lab.core.store import Store
 from persona_lab.engines.choose import prepare

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from persona_lab.core.flow import Flow, Model, drive
+from persona_lab.core.drive import drive
+from persona_lab.core.flow import Flow, Model
 from persona_lab.core.prompt import Prompt, Reply, Request, Sampling
 from persona_lab.core.store import Store
 from persona_lab.engines.scripted import ScriptedEngine

@@ -41,7 +41,8 @@ from typing import Any
 
 import pytest
 
-from persona_lab.core.flow import Model, drive
+from persona_lab.core.drive import drive
+from persona_lab.core.flow import Model
 from persona_lab.core.prompt import Reply, Request
 from persona_lab.core.store import Store
 from persona_lab.engines.scripted import ScriptedEngine

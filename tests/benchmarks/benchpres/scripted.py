@@ -10,7 +10,8 @@ from pathlib import Path
 from persona_lab.benchmarks.benchpres.cases import BenchPreSCase
 from persona_lab.benchmarks.benchpres.experiment import BenchPreS
 from persona_lab.core.experiment import Estimate, Score, Summary
-from persona_lab.core.flow import Model, Outcome, drive
+from persona_lab.core.drive import drive
+from persona_lab.core.flow import Model, Outcome
 from persona_lab.core.prompt import Reply, Request
 from persona_lab.core.store import Store
 from persona_lab.engines.scripted import ScriptedEngine, example_reply

@@ -1,0 +1,336 @@
+"""Gets flows answered: `drive` runs many of them side by side.
+
+One model is loaded at a time: the earliest, in the order of the recipe, that somebody waits for,
+until nobody does. Every reply is saved before its flow sees it. A failed request is final here and
+asked again by the next run; a flow that raises fails its own case only. Texts of all flows that
+wait for vectors are encoded together, beside the loaded model. What flows share runs once; those
+who want it are closed meanwhile, and begin again with its result.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from persona_lab.core.errors import PersonaLabError, Stopped
+from persona_lab.core.flow import (
+    Case,
+    Encode,
+    Encoder,
+    Engine,
+    Flow,
+    Model,
+    Outcome,
+    ReplyStore,
+    Shared,
+    Watch,
+)
+from persona_lab.core.order import PrefixQueue
+from persona_lab.core.prompt import Reply, Request
+
+C = TypeVar("C", bound=Case)
+T = TypeVar("T")
+Ending = Iterator[Outcome[Any, Any]]
+
+
+def drive(
+    cases: Iterable[C],
+    flow: Callable[[C], Flow[T]],
+    models: Mapping[str, Model],
+    store: ReplyStore,
+    watch: Watch | None = None,
+    *,
+    roles: Collection[str] | None = None,
+    encoders: Mapping[str, Encoder] | None = None,
+    window: int = 256,
+    stop: Callable[[], bool] = lambda: False,
+) -> Iterator[Outcome[C, T]]:
+    """Runs the flow of every case to its end.
+
+    Args:
+        cases: the cases; their ids are unique.
+        flow: makes a case's flow.
+        models: role -> model, upstream roles first.
+        store: the remembered replies; new ones are added.
+        watch: told of progress.
+        roles: serve only these; cases that need another one are left open (None: all).
+        encoders: name -> encoder, for flows that yield `Encode`.
+        window: flows alive at once beside a loaded engine (>= 1).
+        stop: asked often; True ends the drive.
+
+    Yields:
+        Outcomes, as cases end; among them those of what cases share, which say so.
+
+    Raises:
+        Stopped: `stop` said so. EngineError: a model died. StoreError: a reply cannot be saved.
+    """
+    serve = frozenset(models if roles is None else roles)
+    jobs = (_Job(case, lambda case=case: flow(case)) for case in cases)  # type: ignore[misc]
+    return _Drive(models, store, watch or Watch(), serve, encoders or {}, window, stop).run(jobs)
+
+
+@dataclass(frozen=True, eq=False)
+class _Job:
+    """Something to run, from its beginning: a case, or what cases share."""
+
+    case: Any
+    start: Callable[[], Flow[Any]]
+    shared: bool = False
+
+
+@dataclass
+class _Live:
+    """A flow under way, and what it waits for: a batch of requests, or texts to be encoded.
+
+    Attributes:
+        answer: what it is sent next where it waits for no batch.
+    """
+
+    job: _Job
+    flow: Flow[Any]
+    batch: list[Request] | None = None
+    replies: list[Reply | None] = field(default_factory=list)
+    texts: Encode | None = None
+    answer: Any = None
+    exchanges: list[tuple[Request, Reply]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, job: _Job) -> _Live:
+        """Begins a job."""
+        return cls(job, job.start())
+
+    def missing(self) -> list[Request]:
+        pairs = zip(self.batch or [], self.replies, strict=True)
+        return [request for request, reply in pairs if reply is None]
+
+    def receive(self, key: str, reply: Reply, roles: Collection[str]) -> None:
+        """Takes one model's reply; another model may have been asked the very same."""
+        for i, request in enumerate(self.batch or []):
+            if request.key == key and request.role in roles:
+                self.replies[i] = reply
+
+    def ended(self, result: Any, error: str = "") -> Outcome[Any, Any]:
+        return Outcome(self.job.case, result, self.exchanges, error, self.job.shared)
+
+
+@dataclass
+class _Session:
+    """A loaded model, its roles, the jobs that wait for it, and the flows beside it."""
+
+    model: Model
+    engine: Engine
+    roles: frozenset[str]
+    jobs: deque[_Job]
+    queue: PrefixQueue = field(default_factory=PrefixQueue)
+    waiting: dict[str, list[_Live]] = field(default_factory=dict)
+    alive: int = 0
+
+
+class _Drive:
+    """One drive.
+
+    Attributes:
+        blocked: jobs that wait for a model, each with its first request to it.
+        made: results of what is shared, by id. wanting: jobs that wait for one, by its id.
+    """
+
+    def __init__(
+        self,
+        models: Mapping[str, Model],
+        store: ReplyStore,
+        watch: Watch,
+        roles: frozenset[str],
+        encoders: Mapping[str, Encoder],
+        window: int,
+        stop: Callable[[], bool],
+    ) -> None:
+        self.models, self.watch = models, watch
+        self.roles, self.window, self.stop = roles, window, stop
+        self.encoders, self.unencoded = encoders, list[_Live]()
+        self.order = list(dict.fromkeys(models.values()))
+        self.shelves = {m: store.shelf(m.identity) for m in self.order}
+        self.failed: dict[tuple[Model, str], Reply] = {}
+        self.blocked: dict[Model, list[tuple[Request, _Job]]] = {m: [] for m in self.order}
+        self.made: dict[str, Outcome[Any, Any]] = {}
+        self.wanting: dict[str, list[_Job]] = {}
+
+    def run(self, jobs: Iterable[_Job]) -> Ending:
+        for job in jobs:  # first whatever the store alone can answer
+            self._check_stop()
+            yield from self._go_on(_Live.of(job), None)
+            if len(self.unencoded) >= self.window:
+                yield from self._encode(None)
+        yield from self._encode(None)
+        while model := next((m for m in self.order if self.blocked[m]), None):
+            yield from self._serve(model)
+
+    def _serve(self, model: Model) -> Ending:
+        """Loads a model and keeps it until no case can go on with it."""
+        blocked, self.blocked[model] = self.blocked[model], []
+        blocked.sort(key=lambda pair: pair[0].order)
+        self.watch.loading(model)
+        roles = frozenset(r for r in self.roles if self.models[r] is model)
+        session = _Session(model, model.open(), roles, deque(job for _, job in blocked))
+        try:
+            self.watch.loaded(model, session.engine)
+            while session.jobs or session.alive:
+                self._check_stop()
+                while session.jobs and session.alive < self.window:
+                    yield from self._go_on(_Live.of(session.jobs.popleft()), session)
+                yield from self._encode(session)
+                while session.queue and session.engine.room() > 0:
+                    request = session.queue.pop()
+                    session.engine.submit(request)
+                    self.watch.submitted(request)
+                if session.alive:
+                    yield from self._receive(session)
+        finally:
+            session.engine.close()
+
+    def _receive(self, session: _Session) -> Ending:
+        """Saves what the engine has ready, then lets the flows see it."""
+        answered = session.engine.poll(timeout=1.0)
+        shelf = self.shelves[session.model]
+        for request, reply in answered:
+            shelf.put(request, reply)
+            if reply.outcome == "failed":
+                self.failed[session.model, request.key] = reply
+            self.watch.served(request, reply)
+        if answered:
+            shelf.sync()
+        for request, reply in answered:
+            for live in session.waiting.pop(request.key):
+                live.receive(request.key, reply, session.roles)
+                if not any(r.role in session.roles for r in live.missing()):
+                    session.alive -= 1
+                    yield from self._go_on(live, session)
+
+    def _go_on(self, live: _Live, session: _Session | None) -> Ending:
+        """Advances a flow to its end, to a wait for the loaded model, or to another wait."""
+        missing = live.missing()
+        while not missing:
+            wanted = self._step(live)
+            if isinstance(wanted, Shared):
+                if wanted.case.id not in self.made:
+                    yield from self._share(wanted, live, session)
+                    return
+                wanted = self._give(live, self.made[wanted.case.id])
+            if wanted:
+                yield from self._end(wanted, session)
+                return
+            if live.texts:
+                self.unencoded.append(live)
+                if session:
+                    session.alive += 1
+                return
+            missing = live.missing()
+        here = [r for r in missing if session and r.role in session.roles]
+        if session and here:
+            session.alive += 1
+            for key, request in {r.key: r for r in here}.items():
+                if key not in session.waiting:
+                    session.queue.push(request)
+                session.waiting.setdefault(key, []).append(live)
+        else:
+            live.flow.close()
+            later = [r for r in missing if r.role in self.roles]
+            if later:  # else it waits for a role that another run serves
+                first = min(later, key=lambda r: self.order.index(self.models[r.role]))
+                self.blocked[self.models[first.role]].append((first, live.job))
+
+    def _share(self, wanted: Shared, live: _Live, session: _Session | None) -> Ending:
+        """Closes a flow until what it wants is there; the first one has it made."""
+        live.flow.close()
+        under_way = wanted.case.id in self.wanting
+        self.wanting.setdefault(wanted.case.id, []).append(live.job)
+        if not under_way:
+            job = _Job(wanted.case, wanted.flow, shared=True)
+            yield from self._go_on(_Live.of(job), session)
+
+    def _give(self, live: _Live, made: Outcome[Any, Any]) -> Outcome[Any, Any] | None:
+        """Gives a flow what it shares; an error there is its own end."""
+        self.watch.given(live.job.case, made.case)
+        if made.error:
+            live.flow.close()
+            return live.ended(None, f"{made.case.id}: {made.error.strip().splitlines()[-1]}")
+        live.answer = made.result
+        return None
+
+    def _end(self, outcome: Outcome[Any, Any], session: _Session | None) -> Ending:
+        """Hands out a result; with what is shared, those who wait for it begin again."""
+        if not outcome.shared:
+            self.watch.finished(outcome.case)
+            yield outcome
+            return
+        self.made[outcome.case.id] = outcome
+        yield outcome
+        wanting = self.wanting.pop(outcome.case.id)
+        if session:
+            session.jobs.extendleft(reversed(wanting))
+        else:
+            for job in wanting:
+                yield from self._go_on(_Live.of(job), None)
+
+    def _encode(self, session: _Session | None) -> Ending:
+        """Encodes what all waiting flows want, each text once, until no flow wants more."""
+        while waiting := self.unencoded:
+            self.unencoded = []
+            wanted = [(live, live.texts) for live in waiting if live.texts]
+            texts: dict[str, dict[str, None]] = {}
+            for _, one in wanted:
+                texts.setdefault(one.encoder, {}).update(dict.fromkeys(one.texts))
+            found = {name: self.encoders[name].vectors(list(some)) for name, some in texts.items()}
+            rows = {name: {t: i for i, t in enumerate(some)} for name, some in texts.items()}
+            for live, one in wanted:
+                live.answer = _rows(found[one.encoder], rows[one.encoder], one.texts)
+                live.texts = None
+                if session:
+                    session.alive -= 1
+                yield from self._go_on(live, session)
+
+    def _step(self, live: _Live) -> Outcome[Any, Any] | Shared | None:
+        """Sends a flow what it waited for, and takes what it wants next."""
+        answer, live.answer = live.answer, None
+        if live.batch is not None:
+            answer = [reply for reply in live.replies if reply is not None]
+            if not live.job.shared:
+                live.exchanges += zip(live.batch, answer, strict=True)
+        live.batch, live.replies = None, []
+        try:
+            wanted = live.flow.send(answer)
+        except StopIteration as end:
+            return live.ended(end.value)
+        except PersonaLabError:
+            raise
+        except Exception:
+            return live.ended(None, traceback.format_exc())
+        if isinstance(wanted, Shared):
+            return wanted
+        if isinstance(wanted, Encode):
+            live.texts = wanted
+            return None
+        live.batch = wanted
+        live.replies = [self._remembered(request) for request in live.batch]
+        self.watch.asked(live.job.case, live.batch, [reply is not None for reply in live.replies])
+        return None
+
+    def _remembered(self, request: Request) -> Reply | None:
+        model = self.models[request.role]
+        return self.failed.get((model, request.key)) or self.shelves[model].get(request.key)
+
+    def _check_stop(self) -> None:
+        if self.stop():
+            raise Stopped("stopped by a signal; everything so far is saved: run again to go on")
+
+
+def _rows(
+    vectors: NDArray[np.float32], row: Mapping[str, int], texts: Iterable[str]
+) -> NDArray[np.float32]:
+    chosen: NDArray[np.float32] = vectors[[row[text] for text in texts]]
+    return chosen
