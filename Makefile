@@ -8,7 +8,7 @@ EXTRA ?= $(if $(shell command -v nvidia-smi 2>/dev/null),vllm,cpu)
 TORCH_CPU := --extra-index-url https://download.pytorch.org/whl/cpu
 export HF_HUB_OFFLINE ?= 1
 
-.PHONY: quickstart test test-fast check bench bench-memory format clean
+.PHONY: quickstart test test-fast check bench bench-memory bench-memory-vllm format clean
 
 quickstart: $(VENV)/.run
 	$(BIN)/python -m persona_lab.run recipe=quickstart
@@ -33,6 +33,10 @@ bench: $(VENV)/.test
 # mem0ai keeps protobuf below 7, so it has an environment of its own.
 bench-memory: | $(VENV)-reference
 	$(VENV)-reference/bin/python -m tests.bench.memory_vs_mem0 --users 50 --pairs 8 --latency 0.1
+
+# The same on a real model that vLLM serves on the CPU.
+bench-memory-vllm: $(VENV)/.run | $(VENV)-reference
+	$(VENV)-reference/bin/python -m tests.bench.memory_on_vllm --vllm $(BIN)/python
 
 $(VENV)-reference:
 	$(PYTHON) -m venv $@

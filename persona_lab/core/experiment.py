@@ -78,11 +78,13 @@ class RowsTable:
 
     Attributes:
         kept_back: columns that are stored and not printed.
+        printed: rows that are printed at most; all are stored (None: all are printed).
     """
 
     title: str
     rows: list[Row]
     kept_back: tuple[str, ...] = ()
+    printed: int | None = None
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,7 @@ class Summary:
     Attributes:
         card: what the run says of its target as a judge of others, by metric; empty where it says
             nothing. The runs that this judge serves in show it.
+        files: rows of further Parquet files in the run's folder, by the file's stem.
     """
 
     scores: list[Score]
@@ -100,6 +103,7 @@ class Summary:
     notes: list[str] = field(default_factory=list)
     tables: list[RowsTable] = field(default_factory=list)
     card: Mapping[str, Estimate] = field(default_factory=dict)
+    files: Mapping[str, list[Row]] = field(default_factory=dict)
 
 
 class ModelSettings(Strict):
@@ -163,8 +167,9 @@ class RunSettings(Strict):
     """The keys that every recipe has; the rest are its experiment's.
 
     Attributes:
-        model: plays `target` (None: no language model is asked); thinking (the reasoning half of
-            an Instruct/Thinking pair), judge and second_judge play the roles of their names.
+        model: plays `target` (None: no language model is asked); memory (writes memories),
+            thinking (the reasoning half of an Instruct/Thinking pair), judge and second_judge play
+            the roles of their names.
         seed: enters every reply key.
         date: the day that chat templates see as today.
         limit: only the first cases; shard: `I/N`, only the I-th of N parts (I from 1 to N).
@@ -180,6 +185,7 @@ class RunSettings(Strict):
     shard: str | None = Field(default=None, pattern=r"^[1-9]\d*/[1-9]\d*$")
     roles: str | list[str] | None = None
     max_unparsed: float | None = Field(default=None, ge=0.0, le=1.0)
+    memory: ModelSettings | None = None
     model: ModelSettings | None = None
     thinking: ModelSettings | None = None
     judge: ModelSettings | None = None
@@ -199,6 +205,7 @@ class RunSettings(Strict):
     def models(self) -> dict[str, ModelSettings]:
         """Role -> the model that plays it, where the recipe names one; upstream first."""
         playing = {
+            "memory": self.memory,
             "target": self.model,
             "thinking": self.thinking,
             "judge": self.judge,
@@ -241,8 +248,13 @@ class Experiment(Protocol):
     def inventory(self) -> list[RowsTable]:
         """What the run is made of, for a plan; may be empty."""
 
-    def summarize(self, outcomes: Sequence[Outcome[Any, list[Score]]]) -> Summary:
-        """Scores and estimates."""
+    def summarize(self, outcomes: Sequence[Outcome[Any, Any]]) -> Summary:
+        """Scores and estimates.
+
+        Args:
+            outcomes: of the cases, in their order, each with its scores; before them those of what
+                cases share (`Outcome.shared`).
+        """
 
 
 def experiment_class(path: str) -> Any:

@@ -60,6 +60,7 @@ def plan(
     roles: Iterable[str] | None = None,
     encoders: Mapping[str, Encoder] | None = None,
     stop: Callable[[], bool] = lambda: False,
+    tell: Callable[[str], None] = lambda text: None,
 ) -> dict[str, RolePlan]:
     """Drives the flows on examples.
 
@@ -67,9 +68,9 @@ def plan(
         rehearsals: role -> a model that answers with examples and counts real tokens.
         store: the remembered replies; nothing is written.
         roles: plan only these. encoders: for flows that yield `Encode`.
-        stop: asked often; True ends the plan with `Stopped`.
+        stop: asked often; True ends the plan with `Stopped`. tell: told how far it is, often.
     """
-    watch = _Planner(rehearsals)
+    watch = _Planner(rehearsals, tell)
     shelves = _Overlay(store)
     driven = drive(
         cases,
@@ -127,7 +128,8 @@ def _rehearsed_too(wanted: Shared, watch: _Planner) -> Shared:
 
 
 class _Planner(Watch):
-    def __init__(self, roles: Iterable[str]) -> None:
+    def __init__(self, roles: Iterable[str], tell: Callable[[str], None]) -> None:
+        self._tell = tell
         self.roles = {role: RolePlan() for role in roles}
         self._seen: set[tuple[str, str]] = set()
         self._made_up: set[tuple[str, str]] = set()
@@ -165,6 +167,7 @@ class _Planner(Watch):
         role.completion_budget += request.sampling.max_tokens
         need = (reply.counts.prompt, request.sampling.max_tokens)
         role.longest = max(role.longest, need, key=sum)
+        self._tell(f"planning: {len(self._seen):,} requests so far")
 
 
 class _Overlay:

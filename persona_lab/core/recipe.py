@@ -30,6 +30,11 @@ ROLE_KEYS = ("writer", "memory", "model", "thinking", "judge", "second_judge")
 """Keys that hold a model; `model` is the role `target`. `judge=NAME` picks from configs/model."""
 
 
+def one_or_more(value: Any) -> Any:
+    """A single name as a list of one; for settings that take several."""
+    return [value] if isinstance(value, str) else value
+
+
 class Strict(BaseModel):
     """Base of all settings: no unknown keys, no coercion, immutable."""
 

@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from persona_lab.core.flow import Flow
 from persona_lab.core.prompt import Reply
 from persona_lab.memory.prompts import (
-    FACTS_SCHEMA,
     SUMMARY_SCHEMA,
     example_facts,
     example_summary,
     extraction_prompt,
+    facts_schema,
     spoken,
     summary_prompt,
 )
@@ -37,7 +37,7 @@ class Extraction:
 
 
 def extract(
-    exchanges: Sequence[Exchange], ask: Asker, *, messages: int, summary_every: int
+    exchanges: Sequence[Exchange], ask: Asker, *, messages: int, facts: int, summary_every: int
 ) -> Flow[list[Extraction]]:
     """One extraction per exchange, in their order.
 
@@ -55,7 +55,7 @@ def extract(
             ask(
                 extraction_prompt(summary, _last(said[: 2 * number], messages), exchange),
                 example_facts(exchange),
-                FACTS_SCHEMA,
+                facts_schema(facts),
             )
             for number, exchange in enumerate(new, start)
         ]
@@ -70,7 +70,7 @@ def extract(
         if end < len(exchanges):
             refreshed = read_summary(replies[-1])
             if refreshed.value is None:
-                made[-1] = _with_failure(made[-1], refreshed.reason)
+                made[-1] = _with_failure(made[-1], refreshed.reason, replies[-1])
             else:
                 summary, covered = refreshed.value, end
     return made
@@ -79,7 +79,8 @@ def extract(
 def _extraction(number: int, exchange: Exchange, reply: Reply) -> Extraction:
     read = read_facts(reply)
     if read.value is None:
-        return Extraction(exchange, (), 0, (Failure(exchange.source, "extract", read.reason),))
+        failure = Failure(exchange.source, "extract", read.reason, reply=reply.text)
+        return Extraction(exchange, (), 0, (failure,))
     facts = tuple(
         Fact(text, exchange, fact_id(exchange.source, number, position, text))
         for position, text in enumerate(read.value.texts)
@@ -87,8 +88,8 @@ def _extraction(number: int, exchange: Exchange, reply: Reply) -> Extraction:
     return Extraction(exchange, facts, read.value.skipped, ())
 
 
-def _with_failure(extraction: Extraction, reason: str) -> Extraction:
-    failure = Failure(extraction.exchange.source, "summary", reason)
+def _with_failure(extraction: Extraction, reason: str, reply: Reply) -> Extraction:
+    failure = Failure(extraction.exchange.source, "summary", reason, reply=reply.text)
     return replace(extraction, failures=(*extraction.failures, failure))
 
 

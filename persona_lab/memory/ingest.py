@@ -13,6 +13,7 @@ once is read again from the remembered ones.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import get_args
 
 import numpy as np
@@ -47,6 +48,7 @@ def ingest(
     variant: Variant = "two_stage",
     messages: int = 10,
     similar: int = 10,
+    facts: int = 10,
     summary_every: int = 10,
 ) -> Flow[Ingested]:
     """Writes the memory of one user.
@@ -58,24 +60,28 @@ def ingest(
         variant: `add_only` leaves phase 2 out: every fact is added that no memory says yet.
         messages: the paper's m, messages before the new exchange that extraction sees.
         similar: the paper's s, memories that a decision sees.
+        facts: that one exchange gives at most, where the engine holds answers to their schema.
         summary_every: messages between two refreshes of the summary; an odd number is rounded up
             to whole exchanges.
 
     Raises:
         ValueError: an unknown variant, or a number that is too small.
     """
-    if variant not in get_args(Variant) or messages < 0 or similar < 1 or summary_every < 1:
+    if variant not in get_args(Variant) or messages < 0 or min(similar, facts, summary_every) < 1:
         raise ValueError(
-            f"variant={variant}, messages={messages}, similar={similar}, "
-            f"summary_every={summary_every}: two_stage or add_only, at least 0, 1 and 1"
+            f"variant={variant}, messages={messages}, similar={similar}, facts={facts}, "
+            f"summary_every={summary_every}: two_stage or add_only, at least 0, 1, 1 and 1"
         )
-    extractions = yield from extract(exchanges, ask, messages=messages, summary_every=summary_every)
+    extractions = yield from extract(
+        exchanges, ask, messages=messages, facts=facts, summary_every=summary_every
+    )
     bank = Bank()
     vectors: _Vectors = {}
+    if variant == "two_stage":
+        texts = [fact.text for extraction in extractions for fact in extraction.facts]
+        yield from _encode(vectors, texts, encoder)
     for extraction in extractions:
         bank.failures += extraction.failures
-        if variant == "two_stage":
-            yield from _encode(vectors, [fact.text for fact in extraction.facts], encoder)
         for fact in extraction.facts:
             if bank.meet(fact):
                 continue
@@ -100,11 +106,12 @@ def _update(
     shown = _most_similar(fact, memories, vectors, similar)
     text = decision_prompt([memory.text for memory in shown], fact.text)
     [reply] = yield [ask(text, EXAMPLE_DECISION, DECISION_SCHEMA)]
-    read = read_decision(reply)
+    read, before = read_decision(reply), len(bank.failures)
     if read.value is None:
         bank.fail(fact, read.reason)
     else:
         bank.decide(fact, read.value, shown)
+    bank.failures[before:] = [replace(f, reply=reply.text) for f in bank.failures[before:]]
 
 
 def _most_similar(

@@ -49,23 +49,33 @@ user writes in.
 Answer only with a JSON object: {"summary": "..."}
 """
 
-FACTS_SCHEMA = (
-    '{"type": "object", "properties": {"facts": {"type": "array", "items": {"type": "string"}}}, '
-    '"required": ["facts"], "additionalProperties": false}'
-)
 DECISION_SCHEMA = (
     '{"type": "object", "properties": '
     '{"event": {"enum": ["ADD", "UPDATE", "DELETE", "NOOP"]}, "id": {"type": "string"}, '
-    '"text": {"type": "string"}}, '
+    '"text": {"type": "string", "maxLength": 240}}, '
     '"required": ["event", "id", "text"], "additionalProperties": false}'
 )
 SUMMARY_SCHEMA = (
-    '{"type": "object", "properties": {"summary": {"type": "string"}}, '
+    '{"type": "object", "properties": {"summary": {"type": "string", "maxLength": 1200}}, '
     '"required": ["summary"], "additionalProperties": false}'
 )
 EXAMPLE_DECISION = '{"event": "ADD", "id": "", "text": ""}'
 
 _NONE = "(none)"
+
+
+def facts_schema(most: int) -> str:
+    """The schema of phase 1's answer; without bounds, weak models write until they are cut off.
+
+    Args:
+        most: facts that one exchange can give.
+    """
+    item = '{"type": "string", "maxLength": 240}'
+    return (
+        '{"type": "object", "properties": {"facts": {"type": "array", '
+        f'"maxItems": {most}, "items": {item}}}}}, '
+        '"required": ["facts"], "additionalProperties": false}'
+    )
 
 
 def extraction_prompt(summary: str, recent: Sequence[str], exchange: Exchange) -> str:

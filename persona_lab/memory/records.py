@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from persona_lab.core.prompt import Request
@@ -85,12 +85,14 @@ class Failure:
         source: the exchange it belongs to; for a summary, the last one that it was to cover.
         reason: `unparsed`, `empty`, `truncated`, `unknown_id`, `no_text`, or the engine's own.
         fact: at `decide`, the fact that the reply was about.
+        reply: as it came; two failures of one kind are equal whatever it says.
     """
 
     source: str
     stage: Stage
     reason: str
     fact: str = ""
+    reply: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)

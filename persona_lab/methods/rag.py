@@ -11,11 +11,12 @@ and each text once.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
-from persona_lab.core.experiment import stable_digest
+from persona_lab.core.errors import ConfigError
+from persona_lab.core.experiment import EncoderSettings, stable_digest
 from persona_lab.core.flow import Encode, Flow
 from persona_lab.retrieval.encoders import check_texts
 from persona_lab.retrieval.fusion import reciprocal_rank_fusion
@@ -35,6 +36,25 @@ def encoder_of(retriever: str, encoder: str) -> str:
     if retriever in (LEXICAL, *BOUNDS):
         return ""
     return encoder if retriever == FUSION else retriever
+
+
+def known_encoders(
+    retrievers: Sequence[str], encoder: str, settings: Mapping[str, EncoderSettings]
+) -> dict[str, EncoderSettings]:
+    """The encoders that retrievers ask, by name, with their settings.
+
+    Args:
+        encoder: the one that fusion uses.
+
+    Raises:
+        ConfigError: fusion has no encoder to fuse.
+    """
+    if FUSION in retrievers and (not encoder or encoder_of(encoder, "") != encoder):
+        raise ConfigError(
+            f"retrieval.encoder={encoder}: fusion needs a sentence encoder beside bm25"
+        )
+    names = dict.fromkeys(encoder_of(retriever, encoder) for retriever in retrievers)
+    return {name: settings.get(name, EncoderSettings()) for name in names if name}
 
 
 def retrieve(

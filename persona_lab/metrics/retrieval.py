@@ -2,6 +2,10 @@
 
 Positions are those of the texts ranked. A query without evidence is not measured: its None carries
 the reason and enters no mean.
+
+What is retrieved may also stand for several texts, as a memory does for the turns that it was
+written from: `sources` then holds the positions of those texts, per retrievable item, and what is
+recalled is the evidence that the retrieved items stand for together.
 """
 
 from __future__ import annotations
@@ -9,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from math import comb
+
+Sources = Sequence[Collection[int]]
 
 
 @dataclass(frozen=True)
@@ -69,6 +75,53 @@ def reciprocal_rank(ranked: Sequence[int], relevant: Collection[int]) -> Measure
     ranks = (rank for rank, position in enumerate(ranked, 1) if position in wanted)
     first = next(ranks, None)
     return Measured(1 / first if first else 0.0)
+
+
+def sources_recalled(
+    sources: Sources, ranked: Sequence[int], relevant: Collection[int]
+) -> Measured:
+    """Share of the relevant texts that the ranked items stand for.
+
+    Args:
+        ranked: items [K], each at most once.
+
+    Raises:
+        ValueError: an item is ranked twice.
+    """
+    _wanted(ranked, relevant)
+    if not relevant:
+        return NO_EVIDENCE
+    held = {text for item in ranked for text in sources[item]}
+    return Measured(len(held.intersection(relevant)) / len(set(relevant)))
+
+
+def sources_by_chance(sources: Sources, relevant: Collection[int], k: int) -> Measured:
+    """Share of the relevant texts that k random items stand for on average.
+
+    Of n items c stand for a text: none of them is drawn in C(n - c, k) of C(n, k) cases.
+    """
+    if not relevant:
+        return NO_EVIDENCE
+    items, drawn = len(sources), min(k, len(sources))
+    missed = sum(
+        comb(items - sum(text in held for held in sources), drawn) for text in set(relevant)
+    )
+    return Measured(1 - missed / comb(items, drawn) / len(set(relevant)))
+
+
+def sources_at_best(sources: Sources, relevant: Collection[int], k: int) -> Measured:
+    """Share of the relevant texts that the best k items stand for: the most that k can recall."""
+    if not relevant:
+        return NO_EVIDENCE
+    wanted = set(relevant)
+    useful = {frozenset(wanted.intersection(held)) for held in sources} - {frozenset[int]()}
+    # Texts held -> the fewest items that hold just these together.
+    fewest: dict[frozenset[int], int] = {frozenset(): 0}
+    for held in useful:
+        for before, items in list(fewest.items()):
+            both = before | held
+            fewest[both] = min(fewest.get(both, items + 1), items + 1)
+    return Measured(max(len(held) for held, n in fewest.items() if n <= k) / len(wanted))
 
 
 def _wanted(ranked: Sequence[int], relevant: Collection[int]) -> set[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from types import TracebackType
 
 from rich.console import Console
@@ -14,6 +15,29 @@ from persona_lab.core.prompt import Reply, Request
 _QUIET_SECONDS = 30.0
 _ENOUGH = 40
 """Requests served before the time left is guessed; the first ones compute the histories."""
+
+
+class NowAndThen:
+    """Prints what it is told, at most every so many seconds and not at once.
+
+    Args:
+        clock: monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        console: Console,
+        seconds: float = 10.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._console, self._seconds, self._clock = console, seconds, clock
+        self._said = clock()
+
+    def __call__(self, text: str) -> None:
+        """Takes a line."""
+        if self._clock() - self._said >= self._seconds:
+            self._said = self._clock()
+            self._console.print(text, markup=False)
 
 
 class LiveProgress(Watch):

@@ -4,6 +4,7 @@ config.yaml           what was asked, complete
 manifest.json         status, versions, identities, hardware, counts, seconds by phase
 scores.parquet        the tidy table, a row per question and metric
 transcripts.parquet   what was asked last and what came back
+NAME.parquet          what else a benchmark writes down, such as memories
 results.json          estimates, tests, usage; strict JSON
 run.log               what happened, and the traceback of each case that failed
 """
@@ -22,7 +23,7 @@ from omegaconf import OmegaConf
 from pyarrow.parquet import read_schema
 
 from persona_lab.core.errors import DataError
-from persona_lab.core.experiment import Score, Summary
+from persona_lab.core.experiment import Row, Score, Summary
 from persona_lab.core.flow import Outcome
 
 SCHEMA_VERSION = 1
@@ -119,6 +120,13 @@ def write_transcripts(folder: Path, outcomes: Iterable[Outcome[Any, Any]]) -> No
         for request, reply in outcome.exchanges
     ]
     _write_parquet(folder / "transcripts.parquet", pd.DataFrame(rows))
+
+
+def write_files(folder: Path, files: Mapping[str, list[Row]]) -> None:
+    """Further Parquet files, by their stems; one without rows is not written."""
+    for stem, rows in files.items():
+        if rows:
+            _write_parquet(folder / f"{stem}.parquet", pd.DataFrame(rows))
 
 
 def read_table(path: Path, columns: Sequence[str]) -> pd.DataFrame:

@@ -71,7 +71,9 @@ def _results_table(estimates: Sequence[Estimate], title: str, across: str) -> Ta
     table.title_justify = "left"
     stacked = len(columns) >= _STACKED_FROM
     widest = max(len(f"  {e.metric}") for e in estimates)
-    table.add_column("metric", min_width=widest if len(columns) > 2 else max(24, widest))
+    width = widest if len(columns) > 2 else max(24, widest)
+    # Where it may wrap, rich takes its width first, gives it back, and crops the last column.
+    table.add_column("metric", min_width=width, no_wrap=not stacked)
     for column in columns:
         table.add_column(_words(column), justify="right")
     for heading, rows in _grouped(estimates, [n for n in varying if n != across], across).items():
@@ -160,8 +162,11 @@ def rows_table(made: RowsTable) -> Table:
     for name in columns:
         is_text = isinstance(made.rows[0][name], str)
         table.add_column(_words(name), justify="left" if is_text else "right")
-    for row in made.rows:
+    printed = made.rows[: made.printed]
+    for row in printed:
         table.add_row(*(_shown(row[name]) for name in columns))
+    if left := len(made.rows) - len(printed):
+        table.caption, table.caption_justify = f"and {left:,} more in results.json", "left"
     return table
 
 

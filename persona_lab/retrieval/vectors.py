@@ -14,7 +14,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from persona_lab.core.errors import EngineError, StoreError
 from persona_lab.retrieval.encoders import Encoder, Vectors, check_texts
 
 _DIGEST_BYTES = 32
-_AT_ONCE = 512
+_AT_ONCE = 128
 """Texts encoded between two appends: what a kill may lose."""
 _UNIT_ERROR = 1e-3
 
@@ -36,6 +36,8 @@ class VectorStore:
     Args:
         folder: shared by all encoders and runs.
         encoder: makes the vectors that are not there yet.
+        between: told after each append how many texts are encoded, and of how many; what it raises
+            ends the work, and nothing that is saved is lost.
 
     Attributes:
         asked: texts asked for, repeats included.
@@ -45,8 +47,13 @@ class VectorStore:
         StoreError: the file is damaged, or was made by something else.
     """
 
-    def __init__(self, folder: Path, encoder: Encoder) -> None:
-        self.encoder = encoder
+    def __init__(
+        self,
+        folder: Path,
+        encoder: Encoder,
+        between: Callable[[int, int], None] = lambda done, missing: None,
+    ) -> None:
+        self.encoder, self._between = encoder, between
         self.folder = folder / encoder.identity
         self.asked = self.encoded = 0
         self._record = np.dtype(
@@ -88,6 +95,7 @@ class VectorStore:
         )
         for start in range(0, len(missing), _AT_ONCE):
             self._encode(missing[start : start + _AT_ONCE])
+            self._between(min(start + _AT_ONCE, len(missing)), len(missing))
         self._keys.update(keys)
         self.asked += len(texts)
         if not texts:

@@ -2,26 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
+from persona_lab.core.errors import Stopped
 from persona_lab.core.experiment import Row, RowsTable
 from persona_lab.retrieval.encoder_files import EncoderFiles
 from persona_lab.retrieval.encoders import SentenceEncoder
 from persona_lab.retrieval.vectors import VectorStore
 
 
-def open_encoders(found: Mapping[str, EncoderFiles | None], folder: Path) -> dict[str, VectorStore]:
+def open_encoders(
+    found: Mapping[str, EncoderFiles | None],
+    folder: Path,
+    stop: Callable[[], bool],
+    tell: Callable[[str], None],
+) -> dict[str, VectorStore]:
     """Loads encoders, each with its remembered vectors.
 
     Args:
         folder: of all vectors, shared by runs.
+        stop: asked while texts are encoded; True raises `Stopped`. tell: told how far that is.
 
     Raises:
         ConfigError: weights without a part that is needed. StoreError: damaged vectors.
     """
+
+    def between(name: str, done: int, missing: int) -> None:
+        tell(f"encoding for {name}: {done:,} of {missing:,} texts")
+        if stop():
+            raise Stopped("stopped by a signal; everything so far is saved: run again to go on")
+
     return {
-        name: VectorStore(folder, SentenceEncoder(files, "auto"))
+        name: VectorStore(folder, SentenceEncoder(files, "auto"), partial(between, name))
         for name, files in found.items()
         if files is not None
     }

@@ -23,7 +23,7 @@ from persona_lab.core.flow import Outcome
 from persona_lab.core.plan import RolePlan
 from persona_lab.core.store import Store
 from persona_lab.reporting import run_folder
-from persona_lab.reporting.progress import LiveProgress, Watchers
+from persona_lab.reporting.progress import LiveProgress, NowAndThen, Watchers
 from persona_lab.reporting.published import load_published, matching
 from persona_lab.reporting.published_table import published_table
 from persona_lab.reporting.tables import results_tables, rows_table, tests_table, usage_table
@@ -50,7 +50,7 @@ class Run:
     Attributes:
         folder: where its files go.
         usage: what each role costs. encoders: loaded, with what they did.
-        outcomes: cases that have ended.
+        outcomes: cases that have ended. shared: what they share, as far as it has ended.
     """
 
     setup: Setup
@@ -59,6 +59,7 @@ class Run:
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
     encoders: dict[str, VectorStore] = field(default_factory=dict)
     outcomes: list[Outcome[Any, list[Score]]] = field(default_factory=list)
+    shared: list[Outcome[Any, Any]] = field(default_factory=list)
 
 
 def execute(setup: Setup, runs: Path, out: Console) -> None:
@@ -73,15 +74,13 @@ def execute(setup: Setup, runs: Path, out: Console) -> None:
     models = {role: p.model for role, p in setup.prepared.items()}
     run = Run(setup, runs / setup.name, Usage(models))
     ended: PersonaLabError | None = None
-    with Store(runs / "replies", setup.name) as store:
+    with _stop_flag() as stop, Store(runs / "replies", setup.name) as store:
         for model in models.values():
             store.shelf(model.identity)  # refuses a second writer before anything is done
         run.folder.mkdir(parents=True, exist_ok=True)
         _log_to(run.folder / "run.log")
         _log.info("%s: %d cases", setup.name, len(setup.cases))
-        run.encoders.update(open_encoders(setup.encoders, runs / "vectors"))
-        with _stop_flag() as stop:  # where texts are encoded, a plan takes its time
-            plans = planned(setup, store, run.encoders, stop)
+        plans = _plan(run, store, runs / "vectors", stop)
         refuse_misfits(plans)
         for note in needless_scaling(setup, plans):
             _log.warning(note)
@@ -89,22 +88,27 @@ def execute(setup: Setup, runs: Path, out: Console) -> None:
         run_folder.write_config(run.folder, setup.configured.config)
         write_manifest(setup, run.folder, "running", run.started)
         try:
-            _drive(run, store, plans)
+            _drive(run, store, plans, stop)
         except (Stopped, EngineError) as error:
             ended = error
             _log.error("%s", error)
         _finish(run, ended, out)
 
 
-def _drive(run: Run, store: Store, plans: dict[str, RolePlan]) -> None:
+def _plan(run: Run, store: Store, vectors: Path, stop: Callable[[], bool]) -> dict[str, RolePlan]:
+    """Opens the encoders and plans; where texts are encoded, that takes its time."""
+    tell = NowAndThen(_console())
+    run.encoders.update(open_encoders(run.setup.encoders, vectors, stop, tell))
+    return planned(run.setup, store, run.encoders, stop, tell)
+
+
+def _drive(run: Run, store: Store, plans: dict[str, RolePlan], stop: Callable[[], bool]) -> None:
     setup = run.setup
     missing = sum(p.to_serve for p in plans.values())
     models = {role: p.model for role, p in setup.prepared.items()}
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
     with (
         timed(setup.seconds, "drive"),
-        _stop_flag() as stop,
-        LiveProgress(len(setup.cases), missing, console) as progress,
+        LiveProgress(len(setup.cases), missing, _console()) as progress,
     ):
         watch = Watchers(run.usage, progress)
         ending = drive(
@@ -119,7 +123,7 @@ def _drive(run: Run, store: Store, plans: dict[str, RolePlan]) -> None:
         )
         try:
             for outcome in ending:
-                run.outcomes.append(outcome)
+                (run.shared if outcome.shared else run.outcomes).append(outcome)
                 if outcome.error:
                     _log.error("case %s failed:\n%s", outcome.case.id, outcome.error)
         except EngineError:
@@ -128,23 +132,29 @@ def _drive(run: Run, store: Store, plans: dict[str, RolePlan]) -> None:
             raise
 
 
+def _console() -> Console:
+    return Console(stderr=True, highlight=False, soft_wrap=True)
+
+
 def _finish(run: Run, ended: PersonaLabError | None, out: Console) -> None:
     """Scores what there is, writes the run's files, prints the table, and says how it went."""
     setup, place = run.setup, {case.id: i for i, case in enumerate(run.setup.cases)}
     run.outcomes.sort(key=lambda outcome: place[outcome.case.id])
+    run.shared.sort(key=lambda outcome: outcome.case.id)
     with timed(setup.seconds, "summary"):
-        summary = setup.experiment.summarize(run.outcomes)
+        summary = setup.experiment.summarize([*run.shared, *run.outcomes])
         summary = replace(summary, tables=[*summary.tables, *encoders_table(run.encoders)])
     problem = ended or _problem(run, summary)
     status = _status(run, problem)
     run_folder.write_scores(run.folder, summary.scores)
     run_folder.write_transcripts(run.folder, run.outcomes)
+    run_folder.write_files(run.folder, summary.files)
     recipe = setup.configured.recipe
     run_folder.write_results(run.folder, recipe, status, summary, run.usage.table())
     write_manifest(setup, run.folder, status, run.started, summary)
     _log.info("%s", status)
-    first = next(iter(setup.prepared.values()), None)
-    title = f"{recipe}: {first.settings.name}" if first else recipe
+    target = setup.prepared.get("target") or next(iter(setup.prepared.values()), None)
+    title = f"{recipe}: {target.settings.name}" if target else recipe
     for results in results_tables(summary.estimates, title, setup.experiment.columns):
         out.print(results)
     if summary.tests:
@@ -175,6 +185,7 @@ def _status(run: Run, problem: PersonaLabError | None) -> str:
 def _problem(run: Run, summary: Summary) -> PersonaLabError | None:
     """Why a run that came to its end did not do its part."""
     asked = {case.id for case in run.setup.cases}  # scores made of several are left out
+    asked |= {outcome.case.id for outcome in run.shared}
     scores = [score for score in summary.scores if score.case in asked]
     counts = Counter(score.outcome for score in scores)
     if errors := [outcome for outcome in run.outcomes if outcome.error]:

@@ -150,19 +150,20 @@ def planned(
     store: Store,
     encoders: Mapping[str, Encoder] | None = None,
     stop: Callable[[], bool] = lambda: False,
+    tell: Callable[[str], None] = lambda text: None,
 ) -> dict[str, RolePlan]:
     """Plans a run on examples; no reply is written and no model is loaded.
 
     Args:
         encoders: without them vectors are made up, and all token counts are estimates.
-        stop: asked often; True ends the plan with `Stopped`.
+        stop: asked often; True ends the plan with `Stopped`. tell: told how far it is, often.
     """
     made = {id(p): p.rehearsal() for p in setup.prepared.values()}
     rehearsals = {role: made[id(p)] for role, p in setup.prepared.items()}
     with timed(setup.seconds, "plan"):
         used = encoders if encoders is not None else dict.fromkeys(setup.encoders, MadeUp())
         flow = setup.experiment.flow
-        plans = plan(setup.cases, flow, rehearsals, store, setup.serve, used, stop)
+        plans = plan(setup.cases, flow, rehearsals, store, setup.serve, used, stop, tell)
     for role, prepared in setup.prepared.items():
         if prepared.absent or (setup.encoders and encoders is None):
             plans[role].exact = 0  # its tokens are counted by words

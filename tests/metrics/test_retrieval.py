@@ -1,12 +1,20 @@
 from __future__ import annotations
 
-from itertools import permutations
+from itertools import combinations, permutations
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from persona_lab.metrics.retrieval import NO_EVIDENCE, by_chance, recall_at_k, reciprocal_rank
+from persona_lab.metrics.retrieval import (
+    NO_EVIDENCE,
+    by_chance,
+    recall_at_k,
+    reciprocal_rank,
+    sources_at_best,
+    sources_by_chance,
+    sources_recalled,
+)
 
 
 @pytest.mark.parametrize(
@@ -74,3 +82,45 @@ def test_chance_is_the_mean_over_all_orders(texts: int, data: st.DataObject) -> 
     recall, rank = by_chance(texts, relevant, k)
     assert recall.value == pytest.approx(sum(recalls) / len(orders))
     assert rank.value == pytest.approx(sum(ranks) / len(orders))
+
+
+HELD = [{0, 3}, {3}, {7}, set[int](), {0}]
+"""What five memories stand for; of the evidence 0, 3, 5 nothing stands for 5."""
+
+
+@pytest.mark.parametrize(
+    ("ranked", "share"),
+    [([1], 1 / 3), ([1, 0], 2 / 3), ([0], 2 / 3), ([2, 3], 0.0), ([], 0.0), (range(5), 2 / 3)],
+)
+def test_what_memories_stand_for_by_hand(ranked: list[int], share: float) -> None:
+    assert sources_recalled(HELD, ranked, [0, 3, 5]).value == pytest.approx(share)
+
+
+def test_chance_and_the_best_memories_by_hand() -> None:
+    # One of five memories: 0 is held by two of them, 3 by two, 5 by none: (2/5 + 2/5 + 0) / 3.
+    assert sources_by_chance(HELD, [0, 3, 5], 1).value == pytest.approx(4 / 15)
+    # The first memory holds both that can be had.
+    assert sources_at_best(HELD, [0, 3, 5], 1).value == pytest.approx(2 / 3)
+    assert sources_at_best([{0, 1}, {2, 3}, {1, 2}], [0, 1, 2, 3], 1).value == 0.5
+    assert sources_at_best([{0, 1}, {2, 3}, {1, 2}], [0, 1, 2, 3], 2).value == 1.0
+    # No memory at all stands for nothing.
+    assert sources_by_chance([], [0], 5).value == sources_at_best([], [0], 5).value == 0.0
+    assert sources_by_chance(HELD, [], 5) == sources_at_best(HELD, [], 5) == NO_EVIDENCE
+    with pytest.raises(ValueError, match="ranked twice"):
+        sources_recalled(HELD, [1, 1], [3])
+
+
+@given(
+    st.lists(st.frozensets(st.integers(0, 4), max_size=3), max_size=6),
+    st.frozensets(st.integers(0, 4), min_size=1),
+    st.integers(1, 4),
+)
+def test_chance_is_the_mean_and_the_best_the_most_of_all_choices(
+    held: list[frozenset[int]], relevant: frozenset[int], k: int
+) -> None:
+    """Every choice of k memories, one by one."""
+    choices = list(combinations(range(len(held)), min(k, len(held))))
+    shares = [sources_recalled(held, choice, relevant).value or 0.0 for choice in choices]
+    chance, best = sources_by_chance(held, relevant, k), sources_at_best(held, relevant, k)
+    assert chance.value == pytest.approx(sum(shares) / len(shares))
+    assert best.value == pytest.approx(max(shares))

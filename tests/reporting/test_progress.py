@@ -10,7 +10,7 @@ from persona_lab.core.flow import Model
 from persona_lab.core.prompt import Counts, Reply
 from persona_lab.engines.scripted import ScriptedEngine
 from persona_lab.reporting import progress
-from persona_lab.reporting.progress import LiveProgress
+from persona_lab.reporting.progress import LiveProgress, NowAndThen
 from tests.models import ask
 
 
@@ -45,3 +45,12 @@ def test_no_time_left_is_guessed_from_the_first_requests() -> None:
         live.submitted(ask("1"))
         live.served(ask("1"), Reply("x", counts=Counts(10, 0, 1, 10)))
         assert live.note().endswith("...")
+
+
+def test_now_and_then_is_not_at_once_and_not_always() -> None:
+    now, out = [0.0], io.StringIO()
+    tell = NowAndThen(Console(file=out, width=80), 10.0, lambda: now[0])
+    for second in (1.0, 9.9, 10.0, 12.0, 19.9, 25.0):
+        now[0] = second
+        tell(f"[b] {second}")
+    assert out.getvalue().split("\n")[:-1] == ["[b] 10.0", "[b] 25.0"]

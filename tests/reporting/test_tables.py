@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from persona_lab.core.experiment import Estimate
+from persona_lab.core.experiment import Estimate, Row, RowsTable
 from persona_lab.core.plan import RolePlan
-from persona_lab.reporting.tables import plan_table, results_tables
+from persona_lab.reporting.tables import plan_table, results_tables, rows_table
 
 
 def shown(estimates: list[Estimate]) -> str:
@@ -90,3 +90,14 @@ def test_an_empty_facet_leaves_no_gap() -> None:
     facets = {"task": "open_ended", "method": "zero_shot", "context": "simple", "check": ""}
     assert ", )" not in shown([estimate("overall", "zero_shot", facets=facets)])
     assert ", ," not in shown([estimate("overall", "zero_shot", facets=facets)])
+
+
+def test_a_long_table_is_printed_in_part_and_says_so() -> None:
+    rows: list[Row] = [{"turn": f"t{n}", "facts": n} for n in range(2_000)]
+    console = Console(width=100)
+    with console.capture() as capture:
+        console.print(rows_table(RowsTable("Failures", rows, printed=3)))
+    text = " ".join(capture.get().split())
+    assert "t2" in text
+    assert "t3" not in text
+    assert "and 1,997 more in results.json" in text

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from persona_lab.core.errors import EngineError, StoreError
+from persona_lab.core.errors import EngineError, Stopped, StoreError
 from persona_lab.retrieval.vectors import VectorStore
 from tests.retrieval.models import Hashed
 
@@ -166,3 +166,20 @@ def test_any_asking_encodes_what_is_new(tmp_path: Path, calls: list[list[str]]) 
     distinct = {text for texts in calls for text in texts}
     assert store.encoded == store.distinct == len(distinct)
     assert store.asked == sum(map(len, calls))
+
+
+def test_a_stop_between_two_parts_loses_nothing_that_is_saved(tmp_path: Path) -> None:
+    told: list[tuple[int, int]] = []
+
+    def stops(done: int, missing: int) -> None:
+        told.append((done, missing))
+        if len(told) == 2:
+            raise Stopped("a signal")
+
+    texts = [f"text {n}" for n in range(300)]  # in parts of 128
+    with pytest.raises(Stopped):
+        VectorStore(tmp_path, Hashed(), stops).vectors(texts)
+    assert told == [(128, 300), (256, 300)]
+    store = VectorStore(tmp_path, Hashed(), lambda done, missing: told.append((done, missing)))
+    assert np.array_equal(store.vectors(texts), Hashed().encode(texts))
+    assert (store.encoded, told[2:]) == (44, [(44, 44)])

@@ -8,10 +8,10 @@ from typing import Literal
 
 from persona_lab.benchmarks.benchpres.memory import OWN, SANITISED, Composition, Order
 from persona_lab.benchmarks.benchpres.records import CATEGORIES, Context, Profile
-from persona_lab.benchmarks.benchpres.settings import BenchPreSSettings, MemorySettings
+from persona_lab.benchmarks.benchpres.settings import BenchPreSSettings, MemorySettings, Shown
 
 DefenceName = Literal["default", "prompt", "structured", "few_shot", "category_rules", "sanitiser"]
-CONDITIONS = ("defence", "reasoning", "memory", "density", "mix", "order")
+CONDITIONS = ("defence", "reasoning", "memory", "density", "mix", "order", "shown")
 """Facets in which the conditions of a run can differ."""
 _REASONING = {None: "as_is", False: "off", True: "on"}
 
@@ -23,6 +23,8 @@ class BenchPreSCase:
     Attributes:
         reasoning: off, on, or None for the model as it is.
         sample: from 1 (section 4.1: three per user and context).
+        shown: what of the memory the prompt shows.
+        variant: how retrieval differs from the default.
     """
 
     profile: Profile
@@ -31,11 +33,16 @@ class BenchPreSCase:
     reasoning: bool | None
     composition: Composition
     sample: int
+    shown: Shown = "whole"
+    variant: str = ""
 
     @property
     def id(self) -> str:
-        """`p01/irs_agent/default/as_is/with/5/spread/scattered/1`; `1-tone` for a lone one."""
+        """`p01/irs_agent/default/as_is/with/5/spread/scattered/1`; `1-tone` for a lone one, and
+        `.../scattered/rag/1` where not the whole memory is shown."""
         parts = [*self.condition.values()]
+        if self.shown == "whole":
+            parts.pop(CONDITIONS.index("shown"))
         if self.composition.only:
             parts[CONDITIONS.index("density")] += f"-{self.composition.only}"
         return "/".join([self.profile.id, self.context.id, *parts, str(self.sample)])
@@ -51,6 +58,7 @@ class BenchPreSCase:
             "density": str(composition.density) if composition.preferences else "0",
             "mix": composition.mix,
             "order": composition.order,
+            "shown": f"{self.shown}_{self.variant}" if self.variant else self.shown,
         }
 
     @property
@@ -70,14 +78,18 @@ def all_cases(
 ) -> list[BenchPreSCase]:
     """Every combination that the settings name, users first and samples last."""
     return [
-        BenchPreSCase(profile, context, defence, reasoning, composition, sample)
+        BenchPreSCase(
+            profile, context, defence, reasoning, composition, sample, shown,
+            settings.retrieval.variant if shown != "whole" else "",
+        )
         for profile in profiles
         for context in contexts
         for defence in settings.defence.names
         for reasoning in settings.reasoning
         for composition in compositions(settings.memories, defence, context)
+        for shown in settings.memories.shown
         for sample in range(1, settings.samples + 1)
-    ]
+    ]  # fmt: skip
 
 
 def compositions(settings: MemorySettings, defence: str, context: Context) -> list[Composition]:

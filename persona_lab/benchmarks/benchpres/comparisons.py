@@ -4,7 +4,7 @@ preferences in memory do to the task (Table 3), density and order, and reasoning
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from persona_lab.benchmarks.benchpres.cases import CONDITIONS
@@ -13,6 +13,7 @@ from persona_lab.benchmarks.benchpres.settings import IfBench
 from persona_lab.core.experiment import Estimate, Row, RowsTable, Score
 from persona_lab.metrics.comparisons import as_test, ordered_comparisons
 from persona_lab.metrics.contrasts import Basis, Term, contrast, paired
+from persona_lab.metrics.estimate import Metric
 
 BASE = {
     "defence": "default",
@@ -21,6 +22,7 @@ BASE = {
     "density": "5",
     "mix": "spread",
     "order": "scattered",
+    "shown": "whole",
 }
 """What the other choices of each kind are held against."""
 _FREE = {"density": ("mix",), "memory": ("density", "mix", "order")}
@@ -30,11 +32,18 @@ KEPT_BACK = ("basis", "unparsed", "truncated", "failed", "two_way_low", "two_way
 Pick = dict[str, str]
 
 
-def gap(scores: Sequence[Score], by: Sequence[str], seed: int) -> list[Estimate]:
-    """AAR - MR in both bases, for each group of the facets `by`."""
+def gap(
+    scores: Sequence[Score], by: Sequence[str], seed: int,
+    name: str = GAP, rates: Mapping[str, Metric] = RATES,
+) -> list[Estimate]:  # fmt: skip
+    """AAR - MR in both bases, for each group of the facets `by`.
+
+    Args:
+        rates: of what is to be suppressed and of what is to be applied, if others than MR and AAR.
+    """
     groups: dict[tuple[str, ...], list[Score]] = {}
     for score in scores:
-        if score.metric in RATES:
+        if score.metric in rates:
             groups.setdefault(tuple(score.facets.get(name, "") for name in by), []).append(score)
     made = []
     for group, members in groups.items():
@@ -42,8 +51,8 @@ def gap(scores: Sequence[Score], by: Sequence[str], seed: int) -> list[Estimate]
         bases: tuple[Basis, Basis] = ("all", "scored")
         made += [
             contrast(
-                GAP, _gap_terms(members), basis=basis, facets=facets, unit="user", seed=seed,
-                crossed="context",
+                name, gap_terms(members, rates), basis=basis, facets=facets, unit="user",
+                seed=seed, crossed="context",
             )
             for basis in bases
         ]  # fmt: skip
@@ -66,23 +75,25 @@ def differences(scores: Sequence[Score], seed: int) -> list[RowsTable]:
 
 
 def tests(scores: Sequence[Score], seed: int) -> list[dict[str, Any]]:
-    """Do defences lower MR, and do they cost AAR? One-sided, clustered by user, over all items;
-    Holm over the defences of one metric and condition."""
+    """Do defences, and showing less of the memory, lower MR, and do they cost AAR? One-sided,
+    clustered by user, over all items; Holm over what is compared by one metric in one condition."""
     rated = [s for s in scores if s.metric in RATES]
+    return [test for facet in ("defence", "shown") for test in _tests(rated, facet, seed)]
+
+
+def _tests(rated: Sequence[Score], facet: str, seed: int) -> Iterator[dict[str, Any]]:
     others: dict[tuple[tuple[str, str], ...], list[str]] = {}
-    for within, value in _pairs(rated, "defence", BASE["defence"]):
+    for within, value in _pairs(rated, facet, BASE[facet]):
         others.setdefault(tuple(within.items()), []).append(value)
-    found = []
     for condition, values in others.items():
         members = _picked(rated, dict(condition))
         facets = _telling(rated, dict(condition))
         for metric, kind in RATES.items():
             made = ordered_comparisons(
-                members, "defence", [BASE["defence"], *values], [metric], "first", seed=seed,
+                members, facet, [BASE[facet], *values], [metric], "first", seed=seed,
                 worse={metric: kind.worse} if kind.worse is not None else None,
             )  # fmt: skip
-            found += [{"table": metric, "facets": facets, **as_test(one)} for one in made]
-    return found
+            yield from ({"table": metric, "facets": facets, **as_test(one)} for one in made)
 
 
 def reasoning_by_defence(
@@ -208,12 +219,17 @@ def _paired(rows: Sequence[Sequence[Score]], basis: Basis) -> list[list[Score]]:
 
 def _terms(scores: Sequence[Score], metric: str) -> list[Term]:
     if metric == GAP:
-        return _gap_terms(scores)
+        return gap_terms(scores)
     return [Term(1.0, _of(scores, metric), METRICS[metric])]
 
 
-def _gap_terms(scores: Sequence[Score]) -> list[Term]:
-    return [Term(1.0, _of(scores, AAR), RATES[AAR]), Term(-1.0, _of(scores, MR), RATES[MR])]
+def gap_terms(scores: Sequence[Score], rates: Mapping[str, Metric] = RATES) -> list[Term]:
+    """The second of two rates less the first: AAR - MR, if no others are given."""
+    suppress, apply = rates
+    return [
+        Term(1.0, [s for s in scores if s.metric == apply], rates[apply]),
+        Term(-1.0, [s for s in scores if s.metric == suppress], rates[suppress]),
+    ]
 
 
 def _minus(first: Sequence[Term], second: Sequence[Term]) -> list[Term]:

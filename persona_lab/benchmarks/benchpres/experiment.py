@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from persona_lab.benchmarks.benchpres.agreement_sample import agreement_sample
 from persona_lab.benchmarks.benchpres.cases import CONDITIONS, BenchPreSCase, all_cases
 from persona_lab.benchmarks.benchpres.data_checks import check
-from persona_lab.benchmarks.benchpres.defences import (
-    STRUCTURED,
-    second_step,
-)
+from persona_lab.benchmarks.benchpres.defences import STRUCTURED, second_step
 from persona_lab.benchmarks.benchpres.judge_check import as_second, read_labels
 from persona_lab.benchmarks.benchpres.loading import load_data
 from persona_lab.benchmarks.benchpres.memory import Memory, compose
 from persona_lab.benchmarks.benchpres.probe import probe_scores
 from persona_lab.benchmarks.benchpres.records import Data, Instance
 from persona_lab.benchmarks.benchpres.requests import Requests
+from persona_lab.benchmarks.benchpres.roles import roles_of
 from persona_lab.benchmarks.benchpres.scoring import (
     Problem,
     Row,
@@ -29,12 +29,12 @@ from persona_lab.benchmarks.benchpres.scoring import (
     unscored,
 )
 from persona_lab.benchmarks.benchpres.selection import chosen, inventory
+from persona_lab.benchmarks.benchpres.selectivity import selection_scores
 from persona_lab.benchmarks.benchpres.settings import BenchPreSSettings
+from persona_lab.benchmarks.benchpres.shown import Block, filtered, retrieved
 from persona_lab.benchmarks.benchpres.summary import summary
 from persona_lab.core.errors import ConfigError
 from persona_lab.core.experiment import (
-    EncoderSettings,
-    ModelSettings,
     RowsTable,
     RunSettings,
     Score,
@@ -46,8 +46,6 @@ from persona_lab.core.flow import Flow, Outcome
 from persona_lab.core.prompt import Reply
 from persona_lab.core.recipe import Strict
 
-HARDWARE = ("tensor_parallel_size", "gpu_memory_utilization", "max_num_seqs", "engine")
-"""Settings that change no reply."""
 WRITERS = ("target", "thinking")
 """Roles that write messages: the model under test, or both halves of a pair."""
 
@@ -68,8 +66,7 @@ class BenchPreS:
 
     Settings: type[Strict] = BenchPreSSettings
     published = "benchpres.csv"
-    columns = (*CONDITIONS, "domain", "category", "sample", "pair")
-    encoders: Mapping[str, EncoderSettings] = {}
+    columns = ("shown", *CONDITIONS, "domain", "category", "sample", "pair")
     evaluates_judges = False
 
     def __init__(self, settings: BenchPreSSettings, run: RunSettings, root: Path) -> None:
@@ -79,8 +76,9 @@ class BenchPreS:
         self.data: Data = load_data(folder, resolve_data(facts, root) if facts else None)
         self.data_hash = self.data.digest
         self.profiles, self.contexts = chosen(self.data, settings)
-        self.roles = _roles(run, settings)
+        self.roles = roles_of(run, settings)
         self.ask = Requests(settings, run)
+        self.encoders = settings.encoders_used
         labels = settings.agreement.human_labels
         self.labels = read_labels(resolve_data(labels, root)) if labels else None
         self._cases = all_cases(self.profiles, self.contexts, settings)
@@ -98,19 +96,16 @@ class BenchPreS:
         return self._cases
 
     def flow(self, case: BenchPreSCase) -> Flow[list[Score]]:
-        """Asks for a message and, with the probe, for the norm; then for each verdict."""
-        memory, instances, row = self._memory(case), self._instances(case), _row(case)
-        probed = [
-            i for i in instances if self.settings.probe and i.preference.id in memory.position
-        ]
-        asked = [self.ask.probe(case, memory, instance) for instance in probed]
-        message, *answers = yield [self.ask.opening(case, memory), *asked]
-        if case.defence == STRUCTURED:
-            message = yield from self._after_deliberation(case, memory, message)
-        scores = yield from self._judged(case, memory, instances, message)
-        if probed:
-            scores += probe_scores(row, probed, answers, scores)
-        return scores
+        """Finds what the prompt shows of the memory, then asks for what is scored."""
+        memory, instances = self._memory(case), self._instances(case)
+        if case.shown == "whole":
+            return (yield from self._asked(case, memory, instances))
+        block = yield from self._block(case, memory, instances)
+        # A case of its own: what is judged is counted without it.
+        found = selection_scores(replace(_row(case), case=f"{case.id}/selection"), block, instances)
+        if block.problem:
+            return found + self._without_message(case, block.memory, instances, block.problem)
+        return found + (yield from self._asked(case, block.memory, instances))
 
     def inventory(self) -> list[RowsTable]:
         """What a run evaluates, by condition."""
@@ -124,6 +119,33 @@ class BenchPreS:
         """MR, AAR and their gap, and what else the recipe asks for."""
         scores = [score for outcome in outcomes for score in self._scores(outcome)]
         return summary(scores, self.settings, self.run, self.labels, self._excluded())
+
+    def _block(
+        self, case: BenchPreSCase, memory: Memory, instances: Sequence[Instance]
+    ) -> Flow[Block]:
+        """What is retrieved of a memory and, with the filter, what of that suits."""
+        how, seed = self.settings.retrieval, self.run.seed
+        block = yield from retrieved(memory, case.context, instances, how, seed)
+        if case.shown == "filter":
+            block = yield from filtered(block, case.context, partial(self.ask.suitable, case))
+        return block
+
+    def _asked(
+        self, case: BenchPreSCase, memory: Memory, instances: list[Instance]
+    ) -> Flow[list[Score]]:
+        """Asks for a message and, with the probe, for the norm; then for each verdict."""
+        row = _row(case)
+        probed = [
+            i for i in instances if self.settings.probe and i.preference.id in memory.position
+        ]
+        asked = [self.ask.probe(case, memory, instance) for instance in probed]
+        message, *answers = yield [self.ask.opening(case, memory), *asked]
+        if case.defence == STRUCTURED:
+            message = yield from self._after_deliberation(case, memory, message)
+        scores = yield from self._judged(case, memory, instances, message)
+        if probed:
+            scores += probe_scores(row, probed, answers, scores)
+        return scores
 
     def _judged(
         self, case: BenchPreSCase, memory: Memory, instances: list[Instance], message: Reply
@@ -184,7 +206,8 @@ class BenchPreS:
             return outcome.result
         case, reason = outcome.case, outcome.error.strip().splitlines()[-1]
         memory, instances = self._memory(case), self._instances(case)
-        return self._without_message(case, memory, instances, ("failed", reason))
+        shown = memory if case.shown == "whole" else memory.only(())  # what it was is not known
+        return self._without_message(case, shown, instances, ("failed", reason))
 
     def _instances(self, case: BenchPreSCase) -> list[Instance]:
         """What is scored of a message: the profile's own preferences that have a gold label."""
@@ -215,49 +238,6 @@ class BenchPreS:
     def _excluded(self) -> int:
         pairs = [(p, c) for p in self.profiles for c in self.contexts]
         return sum(i.label == "excluded" for p, c in pairs for i in self.data.instances(p, c))
-
-
-def _roles(run: RunSettings, settings: BenchPreSSettings) -> tuple[str, ...]:
-    """The roles that the flows ask, upstream first."""
-    if run.judge is None:
-        raise ConfigError("BenchPreS needs a judge: add judge=NAME of configs/model")
-    roles = ["target"]
-    if True in settings.reasoning and run.thinking is not None:
-        roles.append("thinking")
-        if settings.reasoning == [True]:
-            roles.remove("target")
-        _require_different(run.target, run.thinking, "thinking", "the target")
-    second = _checked_by_a_second_judge(run, settings)
-    return (*roles, "judge", *(["second_judge"] if second else []))
-
-
-def _checked_by_a_second_judge(run: RunSettings, settings: BenchPreSSettings) -> bool:
-    """Whether a second judge is asked; settings that would do nothing are refused."""
-    agreement, second = settings.agreement, run.second_judge
-    if agreement.items and second is None and agreement.human_labels is None:
-        raise ConfigError(
-            "agreement.items: who is the judge held to? Add second_judge=NAME of configs/model, "
-            "or agreement.human_labels=FILE"
-        )
-    if second is not None and not agreement.items:
-        raise ConfigError("second_judge is asked about agreement.items=N instances: set it to 10")
-    if agreement.reference == "second_judge" and second is None:
-        raise ConfigError("agreement.reference=second_judge: add second_judge=NAME")
-    if agreement.reference == "people" and agreement.human_labels is None:
-        raise ConfigError("agreement.reference=people: add agreement.human_labels=FILE")
-    if second is not None and run.judge is not None:
-        _require_different(run.judge, second, "second_judge", "the judge")
-    return second is not None
-
-
-def _require_different(one: ModelSettings, other: ModelSettings, role: str, whose: str) -> None:
-    """Two roles that would give the same replies are not compared."""
-    left_out = {"name", "pair", "max_model_len", *HARDWARE}
-    if one.model_dump(exclude=left_out) == other.model_dump(exclude=left_out):
-        raise ConfigError(
-            f"{role}={other.name} is the same model as {whose}, asked in the same way: every reply "
-            "would be the same; name another, or change its temperature"
-        )
 
 
 def _row(case: BenchPreSCase, message: str = "") -> Row:

@@ -7,7 +7,7 @@ preferences of other profiles are distractors: remembered like the user's own, n
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Literal
@@ -21,6 +21,8 @@ all before or after the facts."""
 Mix = Literal["spread", "same_category"]
 """Which distractors come first: one of each category in turn, or one category after the other."""
 OWN = len(CATEGORIES)
+NOTHING = "(nothing is remembered that bears on this)"
+"""What a block without statements says."""
 SANITISED: frozenset[Category] = frozenset({"markers", "nickname"})
 """Categories that models apply most where they should not (Figure 7)."""
 
@@ -53,12 +55,26 @@ class Memory:
     """A memory block.
 
     Attributes:
-        text: its statements, one a line.
+        statements: one a line.
         position: preference id -> its line, counted from 1; own and borrowed ones.
     """
 
-    text: str
+    statements: tuple[str, ...]
     position: dict[str, int]
+
+    @property
+    def text(self) -> str:
+        """The block as prompts show it; NOTHING, where it has no statements."""
+        return "\n".join(self.statements) or NOTHING
+
+    def only(self, places: Collection[int]) -> Memory:
+        """The statements at these places, counted from 0, in the order that they have here."""
+        kept = [place for place in range(len(self.statements)) if place in places]
+        lines = {place + 1: line for line, place in enumerate(kept, 1)}
+        return Memory(
+            tuple(self.statements[place] for place in kept),
+            {name: lines[line] for name, line in self.position.items() if line in lines},
+        )
 
 
 def compose(
@@ -78,7 +94,7 @@ def compose(
             lines.append(preference.statement)
             position[preference.id] = len(lines)
         lines += profile.facts[place : place + 1]
-    return Memory("\n".join(lines), position)
+    return Memory(tuple(lines), position)
 
 
 def distractors(

@@ -135,6 +135,11 @@ def filled(template: str, memories: str, context: Context, **more: str) -> str:
     )
 
 
+def request_for(context: Context) -> str:
+    """What the model is asked to write, in the words of Figure 10."""
+    return _WRITE.format(recipient=context.recipient, task=context.task).strip()
+
+
 def judge_prompt(preference: str, response: str) -> str:
     """Does the response follow the preference? (Figure 12)"""
     return JUDGE.format(preference=preference, response=response.strip())

@@ -52,6 +52,11 @@ class Requests:
         asked = self._target(case, prompt, self.settings.max_tokens.probe, example)
         return replace(asked, sampling=replace(asked.sampling, temperature=0.0), sample=0)
 
+    def suitable(self, case: BenchPreSCase, prompt: Prompt, example: str) -> Request:
+        """Which statements suit: asked once and greedily, so that all samples show one memory."""
+        asked = self._target(case, prompt, self.settings.max_tokens.filter, example)
+        return replace(asked, sampling=replace(asked.sampling, temperature=0.0), sample=0)
+
     def verdict(self, role: str, instance: Instance, message: str) -> Request:
         """One call per response and preference (section 3.3)."""
         budget = self.settings.max_tokens.judge

@@ -52,6 +52,7 @@ def inventory(
         row, known = rows.setdefault(condition, Counter()), seen.setdefault(condition, set())
         row["messages"] += 1
         row["ratings"] += settings.completeness
+        row["filter calls"] += case.shown == "filter" and case.sample == 1  # samples share it
         for instance in instances(case):
             matched = instance.preference.category == "nickname"
             row["nickname matches" if matched else "judge calls"] += 1
@@ -59,7 +60,8 @@ def inventory(
                 known.add(instance.id)
                 row[f"g={instance.label}"] += 1
                 row["probes"] += settings.probe
-    columns = ("g=0", "g=1", "messages", "judge calls", "nickname matches", "ratings", "probes")
+    columns = ["g=0", "g=1", "messages", "judge calls", "nickname matches", "ratings", "probes"]
+    columns += ["filter calls"] * ("filter" in settings.memories.shown)
     made: list[Row] = []
     for condition, row in rows.items():
         named: Row = {"condition": ", ".join(telling(condition, list(rows)))}

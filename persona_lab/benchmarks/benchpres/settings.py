@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
 from persona_lab.benchmarks.benchpres.memory import OWN, Mix, Order
+from persona_lab.core.experiment import EncoderSettings
 from persona_lab.core.recipe import Strict
+from persona_lab.methods.rag import FUSION, ORACLE, known_encoders
+
+Shown = Literal["whole", "rag", "filter"]
+"""What of a memory a prompt shows: all of it, what is retrieved, or what of that suits."""
 
 
 class Benchmark(Strict):
@@ -61,6 +66,7 @@ class MemorySettings(Strict):
         density: preferences in all: 1 (each of the five by itself) or 5 and more.
         mix: which distractors come first, where density is above 5.
         order: where the preferences stand.
+        shown: the whole memory, what RAG retrieves of it, or what of that the model finds suitable.
         seed: of their places and of the distractors.
     """
 
@@ -68,6 +74,7 @@ class MemorySettings(Strict):
     density: list[int] = Field(default=[OWN], min_length=1)
     mix: list[Mix] = Field(default=["spread"], min_length=1)
     order: list[Order] = Field(default=["scattered"], min_length=1)
+    shown: list[Shown] = Field(default=["whole"], min_length=1)
     seed: int = 0
 
     @model_validator(mode="after")
@@ -75,6 +82,31 @@ class MemorySettings(Strict):
         if wrong := [d for d in self.density if d != 1 and d < OWN]:
             raise ValueError(f"density {wrong[0]}: is 1 or at least {OWN}, the profile's own")
         return self
+
+
+class RetrievalSettings(Strict):
+    """How statements are retrieved, where `memories.shown` is `rag` or `filter`.
+
+    Attributes:
+        retriever: `bm25`, `fusion`, `random`, the name of an encoder, or `oracle`: the preferences
+            that are to be applied, and nothing else.
+        k: how many statements; 10 is one in fifteen of the paper's 152, so that what is shown is a
+            choice, and has room for all five preferences and as many facts.
+        encoder: the one that `fusion` uses beside bm25.
+    """
+
+    retriever: str = "simcse"
+    k: int = Field(default=10, ge=1)
+    encoder: str = "simcse"
+
+    @property
+    def variant(self) -> str:
+        """What is not as by default, such as `minilm_k_20`; empty if nothing is."""
+        usual = RetrievalSettings()
+        parts = [] if self.retriever == usual.retriever else [self.retriever]
+        parts += [self.encoder] if self.retriever == FUSION else []
+        parts += [f"k_{self.k}"] if self.k != usual.k else []
+        return "_".join(parts)
 
 
 class IfBench(Strict):
@@ -106,6 +138,7 @@ class MaxTokens(Strict):
     probe: int = Field(ge=1)
     judge: int = Field(ge=1)
     completeness: int = Field(ge=1)
+    filter: int = Field(default=512, ge=1)
 
 
 class BenchPreSSettings(Strict):
@@ -117,6 +150,7 @@ class BenchPreSSettings(Strict):
         samples: messages per user and context (section 4.1: 3, at temperature 1.0).
         completeness: whether messages are rated for their task (section 5.3).
         probe: whether the model is asked for the norm itself.
+        encoders: sentence encoders by name; `simcse` and `minilm` are known without.
     """
 
     benchmark: Benchmark
@@ -129,6 +163,16 @@ class BenchPreSSettings(Strict):
     probe: bool = False
     ifbench: IfBench | None = None
     agreement: Agreement = Agreement()
+    retrieval: RetrievalSettings = RetrievalSettings()
+    encoders: dict[str, EncoderSettings] = Field(default_factory=dict)
+
+    @property
+    def encoders_used(self) -> dict[str, EncoderSettings]:
+        """The encoder that retrieval asks, if it asks one."""
+        if self.memories.shown == ["whole"]:
+            return {}
+        how = self.retrieval
+        return known_encoders([how.retriever], how.encoder, self.encoders)
 
     @model_validator(mode="after")
     def _coherent(self) -> BenchPreSSettings:
@@ -146,7 +190,19 @@ class BenchPreSSettings(Strict):
             ("memories.density", self.memories.density),
             ("memories.mix", self.memories.mix),
             ("memories.order", self.memories.order),
+            ("memories.shown", self.memories.shown),
         ):
             if len(set(values)) < len(values):
                 raise ValueError(f"{name} names a value twice: {values}")
+        return self
+
+    @model_validator(mode="after")
+    def _retrievable(self) -> BenchPreSSettings:
+        """Retrieval that could find nothing."""
+        searched, how = self.memories.shown != ["whole"], self.retrieval
+        if searched and how.retriever == ORACLE and False in self.memories.preferences:
+            raise ValueError(
+                "retrieval.retriever=oracle shows preferences and nothing else: "
+                "memories.preferences=false leaves none to show"
+            )
         return self

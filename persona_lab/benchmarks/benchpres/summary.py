@@ -14,11 +14,18 @@ from persona_lab.benchmarks.benchpres.comparisons import (
 )
 from persona_lab.benchmarks.benchpres.judge_check import HumanLabel, agreement, corrected, opinions
 from persona_lab.benchmarks.benchpres.scoring import COMPLETENESS, METRICS, RATES
+from persona_lab.benchmarks.benchpres.selectivity import (
+    RETRIEVED,
+    by_number,
+    selection_estimates,
+    selection_notes,
+)
 from persona_lab.benchmarks.benchpres.settings import BenchPreSSettings
+from persona_lab.benchmarks.benchpres.shown import UNREADABLE
 from persona_lab.core.experiment import Estimate, RunSettings, Score, Summary
 from persona_lab.metrics.estimate import RATING, estimates
 
-ALWAYS = ("defence", "reasoning", "memory")
+ALWAYS = ("defence", "reasoning", "memory", "shown")
 PARTS = ("domain", "category", "sample")
 """Figures 6 and 7, and each sample by itself."""
 
@@ -39,7 +46,8 @@ def summary(
     by, seed = conditions(scores), run.seed
     made = overall(scores, by, seed)
     tables = reasoning_by_defence(scores, settings.ifbench, seed) + differences(scores, seed)
-    notes = _notes(scores, settings, excluded)
+    tables += by_number(scores, settings.retrieval, seed)
+    notes = _notes(scores, settings, excluded) + selection_notes(scores, settings.retrieval)
     if labels or settings.agreement.items:
         given = opinions(scores, labels)
         notes += _unmatched(labels or [], given)
@@ -59,7 +67,7 @@ def conditions(scores: Sequence[Score]) -> tuple[str, ...]:
 
 def overall(scores: Sequence[Score], by: Sequence[str], seed: int) -> list[Estimate]:
     """MR, AAR and AAR - MR by condition, then by domain, category and sample; and the rest."""
-    made = _rates(scores, by, seed)
+    made = _rates(scores, by, seed) + selection_estimates(scores, by, seed)
     if any(s.metric == COMPLETENESS for s in scores):
         made += estimates(
             scores, {COMPLETENESS: RATING}, by, unit="user", seed=seed, crossed="context"
@@ -71,6 +79,8 @@ def overall(scores: Sequence[Score], by: Sequence[str], seed: int) -> list[Estim
     for part in PARTS:
         if len({s.facets.get(part) for s in scores if s.metric in RATES}) > 1:
             made += _rates(scores, (*by, part), seed)
+    if any(s.metric in RETRIEVED for s in scores):
+        made += selection_estimates(scores, (*by, "category"), seed)
     return made
 
 
@@ -88,7 +98,7 @@ def _notes(scores: Sequence[Score], settings: BenchPreSSettings, excluded: int) 
         )
     if excluded:
         found.append(f"{excluded} instances are excluded: annotators disagreed. No rate has them.")
-    rated = [s for s in scores if s.metric in METRICS]
+    rated = [s for s in scores if s.metric in METRICS and not s.reason.startswith(UNREADABLE)]
     if cut := {s.case for s in rated if s.outcome == "truncated"}:
         found.append(
             f"In {len(cut)} cases a message or a verdict reached its budget (max_tokens): cut off, "

@@ -6,6 +6,9 @@ Information?" (arXiv 2610.19314). The model under test is the evaluator. Where i
     records.py         section 3.2, Appendix B: relations, subtypes, states, evidence; Tables 7, 8
     loading.py         scenarios, read strictly and held to the scenario grammar
     context.py         section 4 and Appendix C.4: what of the history an evaluator sees
+    retrieved.py       beyond the paper: a context of the turns most similar to the request
+    retrieval_scoring.py  is that the evidence? Recall and reciprocal rank, with bounds
+    retrieval_only.py  beyond the paper: retrievers by themselves, without a language model
     prompts.py         Prompts 10-12, word for word; the protocols of Appendix C.5
     verdicts.py        what a reply says: verdict, named subtype, confidence, probabilities
     settings.py        section 4: what a recipe chooses from

@@ -6,13 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from persona_lab.benchmarks.persevalbench.context import ContextName
+from persona_lab.benchmarks.persevalbench.context import RETRIEVED, ContextName
 from persona_lab.benchmarks.persevalbench.records import SIDES, SUBTYPES, Scenario
 from persona_lab.benchmarks.persevalbench.settings import (
+    Benchmark,
     Formulation,
     PersEvalBenchSettings,
     Protocol,
 )
+from persona_lab.core.errors import ConfigError
 from persona_lab.core.experiment import stable_digest
 
 Subject = Literal["right", "error", "right_first", "error_first"]
@@ -32,6 +34,7 @@ class PersEvalCase:
         role: who is asked; evaluator: its name in the results.
         formulation: of a verdict; `direct` for the other protocols.
         sample: from 1.
+        variant: how the context `retrieved` differs from its defaults.
     """
 
     scenario: Scenario
@@ -42,6 +45,7 @@ class PersEvalCase:
     formulation: Formulation | Literal["direct"]
     subject: Subject
     sample: int
+    variant: str = ""
 
     @property
     def id(self) -> str:
@@ -63,7 +67,7 @@ class PersEvalCase:
         """What its scores can be grouped by."""
         return {
             "evaluator": self.evaluator,
-            "context": self.context,
+            "context": f"{self.context}_{self.variant}" if self.variant else self.context,
             "formulation": self.formulation,
             "protocol": self.protocol,
             "subject": self.subject,
@@ -93,7 +97,10 @@ def all_cases(
         evaluators: role -> name in the results.
     """
     return [
-        PersEvalCase(scenario, role, evaluator, context, protocol, formulation, subject, sample)
+        PersEvalCase(
+            scenario, role, evaluator, context, protocol, formulation, subject, sample,
+            settings.retrieval.variant if context == RETRIEVED else "",
+        )
         for scenario in scenarios
         for role, evaluator in evaluators.items()
         for context in settings.contexts
@@ -101,13 +108,32 @@ def all_cases(
         for formulation in _formulations(protocol, settings)
         for subject in (ORDERS if protocol == "pairwise" else SIDES)
         for sample in range(1, settings.samples + 1)
-    ]
+    ]  # fmt: skip
 
 
 def _formulations(
     protocol: Protocol, settings: PersEvalBenchSettings
 ) -> Sequence[Formulation | Literal["direct"]]:
     return settings.formulations if protocol == "verdict" else ["direct"]
+
+
+def chosen(scenarios: list[Scenario], benchmark: Benchmark) -> list[Scenario]:
+    """The scenarios that a recipe names or draws; all, if it does neither.
+
+    Raises:
+        ConfigError: one of them is not in the data.
+    """
+    if benchmark.scenarios is not None:
+        known = {s.id for s in scenarios}
+        if unknown := [name for name in benchmark.scenarios if name not in known]:
+            raise ConfigError(
+                f"benchmark.scenarios: {', '.join(unknown)} not in the data, which has "
+                f"{', '.join(sorted(known))}"
+            )
+        scenarios = [s for s in scenarios if s.id in benchmark.scenarios]
+    if benchmark.sample is None:
+        return scenarios
+    return stratified(scenarios, benchmark.sample, benchmark.seed)
 
 
 def stratified(scenarios: Sequence[Scenario], number: int, seed: int) -> list[Scenario]:

@@ -6,33 +6,44 @@ Which turns express a state shows in the two gold conditions only, and there wit
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal, get_args
+from collections.abc import Collection, Sequence
+from typing import Final, Literal, get_args
 
 from persona_lab.benchmarks.persevalbench.records import Scenario
 from persona_lab.core.experiment import stable_digest
 
-ContextName = Literal[
+PaperContext = Literal[
     "target_only", "recent", "full", "full_highlights", "gold_only",
     "full_minus_relevant", "full_minus_unrelated",
 ]  # fmt: skip
-CONTEXTS: tuple[ContextName, ...] = get_args(ContextName)
+CONTEXTS: tuple[PaperContext, ...] = get_args(PaperContext)
+ContextName = Literal[PaperContext, "retrieved"]
+RETRIEVED: Final = "retrieved"
+"""Beyond the paper: see `retrieved.py`."""
 RECENT = 6
 """Section 4: the preceding six turns."""
 NOTHING = "(no earlier turns are shown)"
 HIGHLIGHT = ">>> "
 
 
-def context_text(scenario: Scenario, name: ContextName, seed: int = 0) -> str:
+def context_text(scenario: Scenario, name: PaperContext, seed: int = 0) -> str:
     """The `{context}` of the evaluation prompts, a turn a line.
 
     Args:
         seed: of the turns that `full_minus_unrelated` leaves out.
     """
-    shown = shown_turns(scenario, name, seed)
+    marked = scenario.evidence if name == "full_highlights" else ()
+    return turns_text(scenario, shown_turns(scenario, name, seed), marked)
+
+
+def turns_text(scenario: Scenario, shown: Sequence[int], marked: Collection[int] = ()) -> str:
+    """Turns by their numbers, a line each, numbered anew in this order.
+
+    Args:
+        marked: numbers of the turns that are highlighted.
+    """
     if not shown:
         return NOTHING
-    marked = set(scenario.evidence) if name == "full_highlights" else set()
     lines = []
     for place, number in enumerate(shown, 1):
         turn = scenario.turns[number - 1]
@@ -41,7 +52,7 @@ def context_text(scenario: Scenario, name: ContextName, seed: int = 0) -> str:
     return "\n".join(lines)
 
 
-def shown_turns(scenario: Scenario, name: ContextName, seed: int = 0) -> list[int]:
+def shown_turns(scenario: Scenario, name: PaperContext, seed: int = 0) -> list[int]:
     """Numbers of the turns that a context shows, in order."""
     everything = list(range(1, scenario.target))
     if name == "target_only":
@@ -58,7 +69,7 @@ def shown_turns(scenario: Scenario, name: ContextName, seed: int = 0) -> list[in
     return everything
 
 
-def removed(scenario: Scenario, name: ContextName, seed: int = 0) -> int:
+def removed(scenario: Scenario, name: PaperContext, seed: int = 0) -> int:
     """How many turns an ablation leaves out."""
     return scenario.target - 1 - len(shown_turns(scenario, name, seed))
 

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from persona_lab.benchmarks.persevalbench.cases import PersEvalCase, all_cases, stratified
-from persona_lab.benchmarks.persevalbench.context import context_text, removed
+from persona_lab.benchmarks.persevalbench.cases import (
+    PersEvalCase,
+    all_cases,
+    chosen,
+    scenario_facets,
+)
+from persona_lab.benchmarks.persevalbench.context import RETRIEVED, context_text, turns_text
 from persona_lab.benchmarks.persevalbench.data_checks import check
 from persona_lab.benchmarks.persevalbench.human_check import People
 from persona_lab.benchmarks.persevalbench.loading import load_scenarios
@@ -20,7 +25,13 @@ from persona_lab.benchmarks.persevalbench.prompts import (
     POINTWISE,
     STATE_TABLE,
 )
-from persona_lab.benchmarks.persevalbench.records import Scenario
+from persona_lab.benchmarks.persevalbench.retrieval_scoring import (
+    Searched,
+    failed_with_bounds,
+    once,
+    with_bounds,
+)
+from persona_lab.benchmarks.persevalbench.retrieved import search
 from persona_lab.benchmarks.persevalbench.scoring import (
     EVIDENCE_CUT,
     choice_score,
@@ -30,11 +41,10 @@ from persona_lab.benchmarks.persevalbench.scoring import (
 )
 from persona_lab.benchmarks.persevalbench.settings import PersEvalBenchSettings
 from persona_lab.benchmarks.persevalbench.summary import summary
+from persona_lab.benchmarks.persevalbench.tables import composition_table
 from persona_lab.benchmarks.persevalbench.verdicts import EXAMPLE_EVIDENCE, EXAMPLE_VERDICT
 from persona_lab.core.errors import ConfigError
 from persona_lab.core.experiment import (
-    EncoderSettings,
-    Row,
     RowsTable,
     RunSettings,
     Score,
@@ -59,21 +69,22 @@ class PersEvalBench:
         root: the folder that data paths start from.
 
     Raises:
-        ConfigError: an unknown scenario, several samples without sampling, or a panel of one.
+        ConfigError: an unknown scenario, several samples without sampling, a panel of one, or
+            fusion without an encoder.
         DataError: a data file that breaks its shape or the scenario grammar.
     """
 
     Settings: type[Strict] = PersEvalBenchSettings
     published = "persevalbench.csv"
     columns = ("evaluator", "context", "formulation", "family", "relation", "form", "distance")
-    encoders: Mapping[str, EncoderSettings] = {}
     evaluates_judges = True
 
     def __init__(self, settings: PersEvalBenchSettings, run: RunSettings, root: Path) -> None:
         self.settings, self.run, self.root = settings, run, root
         folder = resolve_data(settings.benchmark.path, root)
         everything, self.data_hash = load_scenarios(folder)
-        self.scenarios = _chosen(everything, settings)
+        self.scenarios = chosen(everything, settings.benchmark)
+        self.encoders = settings.encoders_used
         self.models = {r: m for r, m in run.models().items() if r in EVALUATORS}
         self.roles = tuple(self.models)
         self.evaluators = _names({role: model.name for role, model in self.models.items()})
@@ -92,9 +103,20 @@ class PersEvalBench:
         return all_cases(self.scenarios, self.evaluators, self.settings)
 
     def flow(self, case: PersEvalCase) -> Flow[list[Score]]:
-        """Asks for one verdict, rating or choice; evidence-first takes two steps."""
+        """Asks for one verdict, rating or choice; beside it, whether what was retrieved for it was
+        the evidence."""
+        scenario, seed = case.scenario, self.settings.benchmark.seed
+        if case.context != RETRIEVED:
+            score = yield from self._judged(case, context_text(scenario, case.context, seed))
+            return [score]
+        how = self.settings.retrieval
+        ranked = yield from search(scenario, how.retriever, how, seed)
+        score = yield from self._judged(case, turns_text(scenario, sorted(ranked)))
+        return [score, *with_bounds(self._searched(case), ranked)]
+
+    def _judged(self, case: PersEvalCase, seen: str) -> Flow[Score]:
+        """One verdict, rating or choice; evidence-first takes two steps."""
         scenario, budget = case.scenario, self.settings.max_tokens
-        seen = context_text(scenario, case.context, self.settings.benchmark.seed)
         if case.protocol == "pairwise":
             responses = (scenario.right, scenario.error)
             first, second = responses if case.subject == "right_first" else responses[::-1]
@@ -102,13 +124,13 @@ class PersEvalBench:
                 context=seen, user_request=scenario.request, first=first, second=second
             )
             [reply] = yield [self._ask(case, text, budget.pairwise, '{"answer": "A"}')]
-            return [choice_score(case, reply)]
+            return choice_score(case, reply)
         response = scenario.response("right" if case.subject == "right" else "error")
         slots = {"user_request": scenario.request, "response": response}
         if case.protocol == "pointwise":
             text = POINTWISE.format(context=seen, **slots)
             [reply] = yield [self._ask(case, text, budget.pointwise, '{"score": 4}')]
-            return [rating_score(case, reply)]
+            return rating_score(case, reply)
         if case.formulation == "evidence_first":
             reply = yield from self._evidence_first(case, seen, slots)
         elif case.formulation == "state_table":
@@ -117,11 +139,11 @@ class PersEvalBench:
         else:
             text = END_TO_END.format(context=seen, **slots)
             [reply] = yield [self._ask(case, text, budget.verdict, EXAMPLE_VERDICT)]
-        return [verdict_score(case, reply)]
+        return verdict_score(case, reply)
 
     def inventory(self) -> list[RowsTable]:
         """The composition of the scenarios (Table 9), and what an ablation leaves out."""
-        return [RowsTable("What is evaluated", _composition(self.scenarios, self.settings))]
+        return [composition_table(self.scenarios, self.settings)]
 
     def check_data(self) -> tuple[str, int]:
         """The verifier's rules that a program can check (Prompt 3)."""
@@ -129,7 +151,8 @@ class PersEvalBench:
 
     def summarize(self, outcomes: Sequence[Outcome[PersEvalCase, list[Score]]]) -> Summary:
         """ERR, FAR, pair accuracy and what else the recipe asks for."""
-        scores = [score for outcome in outcomes for score in _scores(outcome)]
+        scores = [score for outcome in outcomes for score in self._scores(outcome)]
+        scores = once(scores, self.settings.retrieval.k)
         target = self.evaluators.get("target", "")
         return summary(scores, self.scenarios, self.settings, self.run, self.people, target)
 
@@ -165,43 +188,22 @@ class PersEvalBench:
             seed=self.run.seed,
         )
 
+    def _scores(self, outcome: Outcome[PersEvalCase, list[Score]]) -> list[Score]:
+        if outcome.result is not None:
+            return outcome.result
+        case, reason = outcome.case, outcome.error.strip().splitlines()[-1]
+        retrieved = case.context == RETRIEVED
+        lost = failed_with_bounds(self._searched(case), reason) if retrieved else []
+        return [failed(case, reason), *lost]
 
-def _scores(outcome: Outcome[PersEvalCase, list[Score]]) -> list[Score]:
-    if outcome.result is not None:
-        return outcome.result
-    return [failed(outcome.case, outcome.error.strip().splitlines()[-1])]
-
-
-def _chosen(scenarios: list[Scenario], settings: PersEvalBenchSettings) -> list[Scenario]:
-    benchmark = settings.benchmark
-    if benchmark.scenarios is not None:
-        known = {s.id for s in scenarios}
-        if unknown := [name for name in benchmark.scenarios if name not in known]:
-            raise ConfigError(
-                f"benchmark.scenarios: {', '.join(unknown)} not in the data, which has "
-                f"{', '.join(sorted(known))}"
-            )
-        scenarios = [s for s in scenarios if s.id in benchmark.scenarios]
-    if benchmark.sample is None:
-        return scenarios
-    return stratified(scenarios, benchmark.sample, benchmark.seed)
+    def _searched(self, case: PersEvalCase) -> Searched:
+        """A case of its own: what a model is asked is counted without it."""
+        name = f"{case.scenario.id}/{RETRIEVED}/retrieval"
+        facets = {"context": case.facets["context"], **scenario_facets(case.scenario)}
+        return Searched(case.scenario, name, self.settings.retrieval.k, facets)
 
 
 def _names(models: dict[str, str]) -> dict[str, str]:
     """Role -> name in the results; a model that plays several roles gets the role added."""
     times = Counter(models.values())
     return {r: name if times[name] == 1 else f"{name}/{r}" for r, name in models.items()}
-
-
-def _composition(scenarios: Sequence[Scenario], settings: PersEvalBenchSettings) -> list[Row]:
-    rows: list[Row] = []
-    seed = settings.benchmark.seed
-    for subtype, number in Counter(s.subtype for s in scenarios).items():
-        mine = [s for s in scenarios if s.subtype == subtype]
-        row: Row = {"subtype": subtype, "family": mine[0].family, "scenarios": number}
-        row["turns"] = sum(s.target for s in mine) / number
-        for name in settings.contexts:
-            if name.startswith("full_minus"):
-                row[name] = sum(removed(s, name, seed) for s in mine) / number
-        rows.append(row)
-    return rows

@@ -15,6 +15,10 @@ from persona_lab.benchmarks.persevalbench.derived import (
 from persona_lab.benchmarks.persevalbench.human_check import People, human_tables
 from persona_lab.benchmarks.persevalbench.panel import panel_scores
 from persona_lab.benchmarks.persevalbench.records import CATEGORICAL, GRADED, Scenario
+from persona_lab.benchmarks.persevalbench.retrieval_scoring import (
+    NOTHING_FOUND,
+    retrieval_estimates,
+)
 from persona_lab.benchmarks.persevalbench.scoring import (
     DIRECTIONS,
     ERR,
@@ -63,7 +67,9 @@ def summary(
     if verdicts:
         shown = list(product(settings.contexts, settings.formulations))
         asked = {s.question for s in scores if s.metric in (ERR, FAR)}
-        constant = [s for s in constant_scores(scenarios, shown) if s.question in asked]
+        variant = settings.retrieval.variant
+        constant = constant_scores(scenarios, shown, variant=variant)
+        constant = [s for s in constant if s.question in asked]
         constant += pair_scores(constant)
         made += overall([*scores, *constant], seed)
         tables += [verdict_table(scores)] if asked else []
@@ -73,10 +79,11 @@ def summary(
         tables += human_tables(scores, people, seed)
     made += estimates(scores, PROTOCOLS, CONDITIONS, unit="scenario", seed=seed)
     made += estimates(scores, PROTOCOLS, (*CONDITIONS, "family"), unit="scenario", seed=seed)
+    made += retrieval_estimates(scores, settings.retrieval.k, "context", seed)
     return Summary(
         scores,
         made,
-        notes=_notes(scores) + people.notes(scores),
+        notes=_notes(scores, settings.retrieval.k) + people.notes(scores),
         tables=tables,
         card=_card(made, target),
     )
@@ -135,7 +142,7 @@ def _others(run: RunSettings) -> tuple[object, object]:
     return run.judge, run.second_judge
 
 
-def _notes(scores: Sequence[Score]) -> list[str]:
+def _notes(scores: Sequence[Score], k: int) -> list[str]:
     cut = {s.case for s in scores if s.outcome == "truncated" and "+" not in s.case}
     begun = {s.case for s in scores if s.metric in (ERR, FAR) and EVIDENCE_CUT in s.reason.split()}
     found = []
@@ -148,5 +155,11 @@ def _notes(scores: Sequence[Score]) -> list[str]:
         found.append(
             f"In {len(begun)} cases the extracted evidence reached its budget "
             "(max_tokens.evidence) and was taken as far as it goes."
+        )
+    searched = [s for s in scores if s.metric == f"recall@{k}"]
+    if empty := sum(s.reason == NOTHING_FOUND for s in searched):
+        found.append(
+            f"In {empty} of {len(searched)} scenarios retrieval found nothing: the context "
+            "`retrieved` shows no turn."
         )
     return found

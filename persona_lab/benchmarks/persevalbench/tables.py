@@ -1,4 +1,4 @@
-"""What is reported beside the estimates: verdicts by subtype, curves, calibration."""
+"""What is reported beside the estimates: composition, verdicts by subtype, curves, calibration."""
 
 from __future__ import annotations
 
@@ -6,12 +6,29 @@ from collections import Counter
 from collections.abc import Sequence
 
 from persona_lab.benchmarks.persevalbench.cases import CONDITIONS
-from persona_lab.benchmarks.persevalbench.records import SUBTYPES, Family
+from persona_lab.benchmarks.persevalbench.context import removed
+from persona_lab.benchmarks.persevalbench.records import SUBTYPES, Family, Scenario
 from persona_lab.benchmarks.persevalbench.scoring import ERR, FAR, recognised
+from persona_lab.benchmarks.persevalbench.settings import PersEvalBenchSettings
 from persona_lab.benchmarks.persevalbench.verdicts import OVER, RIGHT, VERDICTS
 from persona_lab.core.experiment import Row, RowsTable, Score
 from persona_lab.metrics.calibration import Stated, brier, expected_calibration_error
 from persona_lab.metrics.operating import Graded, operating_curve, thinned
+
+
+def composition_table(scenarios: Sequence[Scenario], settings: PersEvalBenchSettings) -> RowsTable:
+    """The composition of the scenarios (Table 9), and what an ablation leaves out."""
+    rows: list[Row] = []
+    seed = settings.benchmark.seed
+    for subtype, number in Counter(s.subtype for s in scenarios).items():
+        mine = [s for s in scenarios if s.subtype == subtype]
+        row: Row = {"subtype": subtype, "family": mine[0].family, "scenarios": number}
+        row["turns"] = sum(s.target for s in mine) / number
+        for name in settings.contexts:
+            if name in ("full_minus_relevant", "full_minus_unrelated"):
+                row[name] = sum(removed(s, name, seed) for s in mine) / number
+        rows.append(row)
+    return RowsTable("What is evaluated", rows)
 
 
 def verdict_table(scores: Sequence[Score]) -> RowsTable:

@@ -80,7 +80,7 @@ def all_cases(users: Sequence[User], settings: RealPrefSettings) -> list[RealPre
             task,
             option_order(asked.id, shuffled=settings.shuffle_options),
             repeat,
-            settings.retrieval.variant if method == "rag" else "",
+            settings.variant(method),
         )
         for user in users
         for expression in settings.expression

@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from persona_lab.benchmarks.realpref.cases import RealPrefCase, all_cases, share_of
 from persona_lab.benchmarks.realpref.context import CaseHistories
 from persona_lab.benchmarks.realpref.data_checks import check_users, report
 from persona_lab.benchmarks.realpref.judge_check import agreement_tables, as_second
+from persona_lab.benchmarks.realpref.memory_report import memory_report
+from persona_lab.benchmarks.realpref.mitigations import Mitigations
 from persona_lab.benchmarks.realpref.prompts import DIMENSIONS, JUDGE_SCHEMA, judge_prompt
 from persona_lab.benchmarks.realpref.records import User, check_voiced, data_digest, load_users
-from persona_lab.benchmarks.realpref.retrieved import evidence as evidence_of
-from persona_lab.benchmarks.realpref.retrieved import rag_text, search, units
 from persona_lab.benchmarks.realpref.scoring import (
     EXAMPLE_VERDICT,
     Row,
     answer_problem,
-    chance_scores,
     classification_score,
     open_scores,
-    retrieval_scores,
     unscored,
 )
 from persona_lab.benchmarks.realpref.settings import RealPrefSettings
 from persona_lab.benchmarks.realpref.significance import significance
 from persona_lab.benchmarks.realpref.summary import all_estimates, notes, repeats_tables
 from persona_lab.benchmarks.realpref.tasks import EXAMPLE_ANSWER, Question, with_method
+from persona_lab.benchmarks.realpref.token_report import spent_by_method
 from persona_lab.core.errors import ConfigError
 from persona_lab.core.experiment import (
     ModelSettings,
@@ -40,7 +39,6 @@ from persona_lab.core.experiment import (
 from persona_lab.core.flow import Flow, Outcome
 from persona_lab.core.prompt import EMPTY, Prompt, Request
 from persona_lab.core.recipe import Strict
-from persona_lab.methods.rag import ORACLE, RANDOM
 
 
 class RealPref:
@@ -52,7 +50,8 @@ class RealPref:
         root: the folder that data paths start from.
 
     Raises:
-        ConfigError: an unknown user, no judge for open-ended questions, repeats without sampling.
+        ConfigError: an unknown user, no judge for open-ended questions, no model for Mem0's
+            memories, repeats without sampling.
         DataError: a data file that breaks its shape.
     """
 
@@ -73,8 +72,10 @@ class RealPref:
         )
         filler = self.histories.filler
         self.data_hash = data_digest(folder) + (f"+filler-{filler.digest}" if filler else "")
+        self.mitigations = Mitigations(settings, run, self.histories)
         self.judges = _judges(settings, run)
-        self.roles = ("target", *self.judges)
+        writes = ("memory",) if settings.method.mem0 is not None else ()
+        self.roles = (*writes, "target", *self.judges)
         self.encoders = settings.encoders_used
         if settings.repeats > 1 and run.target.temperature == 0:
             raise ConfigError(
@@ -88,16 +89,16 @@ class RealPref:
 
     def flow(self, case: RealPrefCase) -> Flow[list[Score]]:
         """Asks the question or questions of a case, and each judge about an open-ended answer."""
-        asked, found, evidence = case.questions, "", list[Score]()
-        if case.method == "rag":
-            found, evidence = yield from self._retrieved(case)
+        asked = case.questions
+        row = self._row(case, asked[0])
+        found, evidence = yield from self.mitigations.before(case, row)
         replies = yield [self._request(case, question, found) for question in asked]
         if case.task != "open_ended":
             return evidence + [
                 classification_score(self._row(case, question), case.task, question, reply)
                 for question, reply in zip(asked, replies, strict=True)
             ]
-        row, answer = self._row(case, asked[0]), replies[0]
+        answer = replies[0]
         if problem := answer_problem(answer):
             return evidence + unscored(row, case.task, *problem)
         query = case.asked.query
@@ -122,19 +123,24 @@ class RealPref:
         findings = check_users(self.users)
         return report(self.users, findings), len(findings)
 
-    def summarize(self, outcomes: Sequence[Outcome[RealPrefCase, list[Score]]]) -> Summary:
+    def summarize(self, outcomes: Sequence[Outcome[Any, Any]]) -> Summary:
         """Estimates, tests and tables of the paper, as far as the recipe asks for them."""
+        memories = [outcome for outcome in outcomes if outcome.shared]
+        outcomes = [outcome for outcome in outcomes if not outcome.shared]
         scores = [score for outcome in outcomes for score in self._scores(outcome)]
+        report = memory_report(memories, outcomes, self.run.seed)
+        spent = [outcome.result.spent for outcome in memories if outcome.result is not None]
         human = self.settings.human_scores
         tables = repeats_tables(scores, self.settings.repeats)
         tables += agreement_tables(scores, resolve_data(human, self.root) if human else None)
         filler = self.histories.filler
         return Summary(
-            scores,
-            all_estimates(scores, outcomes, self.settings, self.run.seed),
+            scores + report.scores,
+            all_estimates(scores, outcomes, self.settings, self.run.seed) + report.estimates,
             significance(scores, self.run.seed),
             notes(scores, self.settings, filler.note if filler else ""),
-            tables,
+            tables + report.tables + spent_by_method(outcomes, spent),
+            files={"memories": report.memories},
         )
 
     def _scores(self, outcome: Outcome[RealPrefCase, list[Score]]) -> list[Score]:
@@ -148,23 +154,9 @@ class RealPref:
             for score in unscored(self._row(case, question), case.task, "failed", reason)
         ]
 
-    def _retrieved(self, case: RealPrefCase) -> Flow[tuple[str, list[Score]]]:
-        """RAG's text for a case, and whether it holds the evidence, with chance and the evidence
-        itself as bounds; the query is the bare question, under every task."""
-        how, query = self.settings.retrieval, case.asked.query
-        offered = units(self.histories.of(case), how.unit, user_only=how.user_only)
-        relevant = evidence_of(offered, query.preference)
-        ranked = yield from search(how.retriever, query, offered, relevant, how, self.run.seed)
-        # A case of its own: what a model is asked is counted without it.
-        row = replace(self._row(case, case.questions[0]), case=f"{case.id}/retrieval")
-        scores = retrieval_scores(row, ranked, relevant, how.k)
-        scores += chance_scores(row, len(offered), len(relevant), how.k, RANDOM)
-        scores += retrieval_scores(row, relevant[: how.k], relevant, how.k, ORACLE)
-        return rag_text([offered[position] for position in ranked]) if ranked else "", scores
-
     def _request(self, case: RealPrefCase, question: Question, found: str) -> Request:
         text = with_method(case.method, question.text, found)
-        replaced = case.method == "rag" and self.settings.retrieval.history == "replaced"
+        replaced = self.mitigations.replaces_history(case)
         budget = getattr(self.settings.max_tokens, case.task)
         return Request(
             role="target",

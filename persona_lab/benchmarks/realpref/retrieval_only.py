@@ -36,8 +36,6 @@ from persona_lab.benchmarks.realpref.settings import (
     DATA_TESTS,
     Benchmark,
     Contexts,
-    known_encoders,
-    one_or_more,
 )
 from persona_lab.benchmarks.realpref.summary import scale_notes
 from persona_lab.core.experiment import (
@@ -49,8 +47,8 @@ from persona_lab.core.experiment import (
     resolve_data,
 )
 from persona_lab.core.flow import Flow, Outcome
-from persona_lab.core.recipe import Strict
-from persona_lab.methods.rag import RANDOM
+from persona_lab.core.recipe import Strict, one_or_more
+from persona_lab.methods.rag import RANDOM, known_encoders
 from persona_lab.metrics.estimate import estimates
 
 BY = ("retriever", "expression", "context")

@@ -25,6 +25,8 @@ SHARE = Metric(0.0, 1.0)
 EXAMPLE_VERDICT = json.dumps({"Judge_Reason": "Mentions it and builds on it.", "Score": 4})
 NOTHING_FOUND = "nothing_found"
 """Reason of retrieval scores where no text was retrieved: nothing was shown."""
+IN_MEMORY = "evidence_in_memory"
+"""Share of the evidence turns that any memory stands for: what writing left to be recalled."""
 ANSWER_CUT = "answer_cut"
 """Reason of a score whose answer reached `max_tokens`: it was judged as far as it goes."""
 
@@ -103,15 +105,18 @@ def retrieval_scores(
         bound: see `retrieval_metrics`.
     """
     found = (recall_at_k(ranked, relevant, k), reciprocal_rank(ranked[:k], relevant))
-    return _measured(row, found, k, bound, "" if ranked else NOTHING_FOUND)
+    return measured_scores(row, found, k, bound, "" if ranked else NOTHING_FOUND)
 
 
 def chance_scores(row: Row, texts: int, relevant: int, k: int, bound: str = "") -> list[Score]:
     """What a random order of the texts finds on average, under the same names."""
-    return _measured(row, by_chance(texts, relevant, k), k, bound, "")
+    return measured_scores(row, by_chance(texts, relevant, k), k, bound)
 
 
-def _measured(row: Row, found: Sequence[Measured], k: int, bound: str, reason: str) -> list[Score]:
+def measured_scores(
+    row: Row, found: Sequence[Measured], k: int, bound: str = "", reason: str = ""
+) -> list[Score]:
+    """Scores of `retrieval_metrics`, in their order; none for what does not exist."""
     return [
         row.score(metric, one.value, "ok", reason)
         for metric, one in zip(retrieval_metrics(k, bound), found, strict=True)

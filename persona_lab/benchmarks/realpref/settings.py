@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
 from persona_lab.benchmarks.realpref.history import Length
 from persona_lab.benchmarks.realpref.records import Expression
+from persona_lab.benchmarks.realpref.remembered import Mem0Settings
 from persona_lab.benchmarks.realpref.retrieved import Retrieval
 from persona_lab.benchmarks.realpref.tasks import Task
-from persona_lab.core.errors import ConfigError
 from persona_lab.core.experiment import EncoderSettings
-from persona_lab.core.recipe import Strict
-from persona_lab.methods.rag import FUSION, ORACLE, encoder_of
+from persona_lab.core.recipe import Strict, one_or_more
+from persona_lab.methods.rag import FUSION, ORACLE, encoder_of, known_encoders
 
 Kind = Literal["original", "generalized"]
 CONTEXTS = ("simple", "normal", "long", "very_long", "extended", "extreme")
 """Table 2."""
 DATA_TESTS = ("easy_test", "blind_test")
 """Appendix G.2."""
-
-
-def one_or_more(value: Any) -> Any:
-    """A single name as a list of one."""
-    return [value] if isinstance(value, str) else value
 
 
 class Benchmark(Strict):
@@ -123,7 +117,7 @@ class RagSettings(Retrieval):
         """What is not as in the paper, such as `minilm_k_10`; empty if nothing is."""
         paper = RagSettings()
         parts = [] if self.retriever == paper.retriever else [self.retriever]
-        parts += [self.encoder] if self.retriever == "fusion" else []
+        parts += [self.encoder] if self.retriever == FUSION else []
         for name in ("k", "unit", "user_only", "history"):
             if (value := getattr(self, name)) != getattr(paper, name):
                 parts.append(name if value is True else f"{name}_{value}")
@@ -131,12 +125,13 @@ class RagSettings(Retrieval):
 
 
 class Methods(Strict):
-    """The methods to compare (section 5.1)."""
+    """The methods to compare (section 5.1, Appendix H.2.3)."""
 
     zero_shot: MethodSettings | None = None
     reminder: MethodSettings | None = None
     few_shot_cot: MethodSettings | None = None
     rag: MethodSettings | None = None
+    mem0: MethodSettings | None = None
 
 
 class MaxTokens(Strict):
@@ -146,13 +141,14 @@ class MaxTokens(Strict):
     true_or_false: int = Field(ge=1)
     open_ended: int = Field(ge=1)
     judge: int = Field(ge=1)
+    memory: int = Field(default=1024, ge=1)
 
 
 class RealPrefSettings(Strict):
     """RealPref's part of a recipe.
 
     Attributes:
-        retrieval: what the method `rag` does.
+        retrieval: what the method `rag` does. mem0: what the method `mem0` does.
         history_format: chat messages, or one message with the transcript.
         shuffle_options: multiple-choice options in an order that follows from the item's id.
         repeats: how often everything is asked (Appendix H.4); needs sampling.
@@ -167,6 +163,7 @@ class RealPrefSettings(Strict):
     method: Methods
     max_tokens: MaxTokens
     retrieval: RagSettings = Field(default_factory=RagSettings)
+    mem0: Mem0Settings = Field(default_factory=Mem0Settings)
     history_format: Literal["chat", "transcript"] = "chat"
     shuffle_options: bool = False
     repeats: int = Field(default=1, ge=1)
@@ -176,10 +173,17 @@ class RealPrefSettings(Strict):
     @property
     def encoders_used(self) -> dict[str, EncoderSettings]:
         """The encoders that the methods ask."""
-        if self.method.rag is None:
-            return {}
-        rag = self.retrieval
-        return known_encoders([rag.retriever], rag.encoder, self.encoders)
+        found: dict[str, EncoderSettings] = {}
+        if self.method.rag is not None:
+            rag = self.retrieval
+            found |= known_encoders([rag.retriever], rag.encoder, self.encoders)
+        if self.method.mem0 is not None:
+            found |= known_encoders([self.mem0.encoder], "", self.encoders)
+        return found
+
+    def variant(self, method: str) -> str:
+        """How a method differs from the paper's; empty if it does not."""
+        return {"rag": self.retrieval.variant, "mem0": self.mem0.difference}.get(method, "")
 
     @model_validator(mode="after")
     def _coherent(self) -> RealPrefSettings:
@@ -189,30 +193,14 @@ class RealPrefSettings(Strict):
             raise ValueError("easy_test is for original preferences: no session voices others")
         if self.method.few_shot_cot is not None and self.task != ["open_ended"]:
             raise ValueError("few_shot_cot is for open-ended questions only (section 5.1)")
-        if self.method.rag is not None:
-            if self.context.blind_test is not None:
-                raise ValueError("rag has nothing to retrieve from in blind_test")
-            if self.retrieval.retriever == ORACLE and self.benchmark.preferences != ["original"]:
-                raise ValueError(
-                    "retriever=oracle is for original preferences: others have no evidence"
-                )
+        if self.method.mem0 is not None and encoder_of(self.mem0.encoder, "") == "":
+            raise ValueError(f"mem0.encoder={self.mem0.encoder}: memories need a sentence encoder")
+        for method in ("rag", "mem0"):
+            if getattr(self.method, method) is not None and self.context.blind_test is not None:
+                raise ValueError(f"{method} has nothing to retrieve from in blind_test")
+        only_original = self.benchmark.preferences == ["original"]
+        if self.method.rag is not None and self.retrieval.retriever == ORACLE and not only_original:
+            raise ValueError(
+                "retriever=oracle is for original preferences: others have no evidence"
+            )
         return self
-
-
-def known_encoders(
-    retrievers: Sequence[str], encoder: str, settings: Mapping[str, EncoderSettings]
-) -> dict[str, EncoderSettings]:
-    """The encoders that retrievers ask, by name, with their settings.
-
-    Args:
-        encoder: the one that fusion uses.
-
-    Raises:
-        ConfigError: fusion has no encoder to fuse.
-    """
-    if FUSION in retrievers and (not encoder or encoder_of(encoder, "") != encoder):
-        raise ConfigError(
-            f"retrieval.encoder={encoder}: fusion needs a sentence encoder beside bm25"
-        )
-    names = dict.fromkeys(encoder_of(retriever, encoder) for retriever in retrievers)
-    return {name: settings.get(name, EncoderSettings()) for name in names if name}

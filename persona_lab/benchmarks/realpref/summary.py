@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from persona_lab.benchmarks.realpref.cases import RealPrefCase
 from persona_lab.benchmarks.realpref.scoring import (
     ANSWER_CUT,
+    IN_MEMORY,
     METRICS,
     NOTHING_FOUND,
+    SHARE,
     retrieval_metrics,
 )
 from persona_lab.benchmarks.realpref.settings import Contexts, RealPrefSettings
@@ -30,11 +32,19 @@ def all_estimates(
 ) -> list[Estimate]:
     """Accuracy, the three dimensions with their mean, evidence found, and tokens, by condition."""
     metrics = dict(METRICS)
-    if settings.method.rag is not None:
+    for k in _retrieved(settings):
         for bound in ("", *BOUNDS):
-            metrics |= retrieval_metrics(settings.retrieval.k, bound)
+            metrics |= retrieval_metrics(k, bound)
+    metrics[IN_MEMORY] = SHARE
     made = estimates(scores, metrics, BY, unit="user", seed=seed)
     return made + token_report(outcomes, BY, seed)
+
+
+def _retrieved(settings: RealPrefSettings) -> list[int]:
+    """How many texts the methods retrieve, each number once."""
+    chosen = settings.method
+    numbers = [settings.retrieval.k] if chosen.rag is not None else []
+    return list(dict.fromkeys([*numbers, *([settings.mem0.k] if chosen.mem0 is not None else [])]))
 
 
 def repeats_tables(scores: Sequence[Score], repeats: int) -> list[RowsTable]:
@@ -73,11 +83,13 @@ def notes(scores: Sequence[Score], settings: RealPrefSettings, filler: str) -> l
     """
     found = [filler] if filler else []
     found += scale_notes(settings.context)
-    recalls = [s for s in scores if s.metric == f"recall@{settings.retrieval.k}"]
-    if empty := sum(s.reason == NOTHING_FOUND for s in recalls):
-        found.append(
-            f"In {empty} of {len(recalls)} cases RAG retrieved nothing and showed nothing."
-        )
+    recalls = [s for s in scores if s.metric in {f"recall@{k}" for k in _retrieved(settings)}]
+    for method in dict.fromkeys(s.facets["method"] for s in recalls):
+        mine = [s for s in recalls if s.facets["method"] == method]
+        if empty := sum(s.reason == NOTHING_FOUND for s in mine):
+            found.append(
+                f"In {empty} of {len(mine)} cases {method} found nothing and showed nothing."
+            )
     judged = [s for s in scores if s.metric == "overall"]
     if cut := sum(s.reason == ANSWER_CUT for s in judged):
         budget = settings.max_tokens.open_ended

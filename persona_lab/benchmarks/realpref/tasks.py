@@ -16,7 +16,7 @@ from persona_lab.benchmarks.realpref.records import LABELS, Query
 from persona_lab.core.experiment import stable_digest
 
 Task = Literal["multiple_choice", "true_or_false", "open_ended"]
-MethodName = Literal["zero_shot", "reminder", "few_shot_cot", "rag"]
+MethodName = Literal["zero_shot", "reminder", "few_shot_cot", "rag", "mem0"]
 
 EXAMPLE_ANSWER = (
     "Given what you have told me, I would look for something that fits how you go about things. "
@@ -76,16 +76,17 @@ def questions(query: Query, task: Task, order: str = LABELS) -> Iterator[Questio
             yield Question(form, f"{text}\n\n{TRUTH}", expected, expected)
 
 
-def with_method(method: MethodName, question: str, retrieved: str = "") -> str:
+def with_method(method: MethodName, question: str, found: str = "") -> str:
     """The last user message: what the method says, then the question (Appendix H.2.1).
 
     Args:
-        retrieved: what RAG says; nothing, if nothing was found.
+        found: what RAG or Mem0 says; nothing, if nothing was found.
     """
     before = {
         "zero_shot": "",
         "reminder": REMINDER,
         "few_shot_cot": few_shot_text(),
-        "rag": retrieved,
+        "rag": found,
+        "mem0": found,
     }[method]
     return f"{before}\n\n{question}" if before else question

@@ -1,12 +1,13 @@
-"""Table 12: what a method costs in tokens, per open-ended question to the model under test."""
+"""Table 12: what a method costs in tokens, per question to the model under test and in all."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from persona_lab.benchmarks.realpref.cases import RealPrefCase
-from persona_lab.core.experiment import Estimate, Score
+from persona_lab.core.experiment import Estimate, Row, RowsTable, Score
 from persona_lab.core.flow import Outcome
+from persona_lab.methods.mem0 import Spent
 from persona_lab.metrics.estimate import Metric, estimates
 
 _COUNT = Metric(0.0, float("inf"))
@@ -21,7 +22,6 @@ def token_report(
         Score(case.id, case.asked.id, name, case.user.id, float(count), "ok", "", case.facets)
         for outcome in outcomes
         for case in [outcome.case]
-        if case.task == "open_ended"
         for request, reply in outcome.exchanges
         if request.role == "target" and reply.outcome != "failed"
         for name, count in (
@@ -30,3 +30,40 @@ def token_report(
         )
     ]
     return estimates(rows, TOKENS, by, unit="user", seed=seed)
+
+
+def spent_by_method(
+    outcomes: Sequence[Outcome[RealPrefCase, list[Score]]], memories: Sequence[Spent]
+) -> list[RowsTable]:
+    """Tokens asked and computed by each method in all; nothing for a single method.
+
+    What was computed depends on what an engine had in its cache when it was asked: methods share
+    their histories, and a run that was stopped begins with an empty one. So it is no estimate.
+
+    Args:
+        memories: what writing each memory took.
+    """
+    spent: dict[tuple[str, str], Spent] = {}
+    for outcome in outcomes:
+        place = (outcome.case.facets["method"], "target")
+        mine = spent.setdefault(place, Spent())
+        for request, reply in outcome.exchanges:
+            if request.role == "target":
+                mine.add(reply)
+    for method in [o.case.facets["method"] for o in outcomes if o.case.method == "mem0"][:1]:
+        spent[method, "memory"] = sum(memories, Spent())
+    if len({method for method, _ in spent}) < 2 and not memories:
+        return []
+    rows: list[Row] = [
+        {
+            "method": method,
+            "role": role,
+            "requests": one.requests,
+            "asked": one.prompt_tokens,
+            "computed": one.computed_tokens,
+            "written": one.completion_tokens,
+            "failed": one.failed,
+        }
+        for (method, role), one in spent.items()
+    ]
+    return [RowsTable("Tokens by method (computed: in no cache when it was asked)", rows)]

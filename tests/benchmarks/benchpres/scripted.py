@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from persona_lab.benchmarks.benchpres.cases import BenchPreSCase
 from persona_lab.benchmarks.benchpres.experiment import BenchPreS
-from persona_lab.core.experiment import Estimate, Score, Summary
 from persona_lab.core.drive import drive
-from persona_lab.core.flow import Model, Outcome
+from persona_lab.core.experiment import Estimate, Score, Summary
+from persona_lab.core.flow import Encoder, Model, Outcome
 from persona_lab.core.prompt import Reply, Request
 from persona_lab.core.store import Store
 from persona_lab.engines.scripted import ScriptedEngine, example_reply
@@ -29,20 +29,24 @@ def experiment(data: Path, *overrides: str) -> BenchPreS:
     return BenchPreS(configured.settings, configured.run, ROOT)
 
 
-def outcomes_of(made: BenchPreS, folder: Path, reply: Replies) -> Outcomes:
+def outcomes_of(
+    made: BenchPreS, folder: Path, reply: Replies, encoders: Mapping[str, Encoder] | None = None
+) -> Outcomes:
     """Each role with a model of its own, so that a second judge can differ."""
     models = {
         role: Model(role, role, lambda role=role: ScriptedEngine(lambda r: reply(_as(r, role))))
         for role in made.roles
     }
     with Store(folder / "replies", "w") as store:
-        return list(drive(made.cases(), made.flow, models, store))
+        return list(drive(made.cases(), made.flow, models, store, encoders=encoders))
 
 
-def summary_of(data: Path, reply: Replies, *overrides: str) -> Summary:
+def summary_of(
+    data: Path, reply: Replies, *overrides: str, encoders: Mapping[str, Encoder] | None = None
+) -> Summary:
     """The summary of a run."""
     made = experiment(data, *overrides)
-    return made.summarize(outcomes_of(made, data.parent / str(len(overrides)), reply))
+    return made.summarize(outcomes_of(made, data.parent / str(len(overrides)), reply, encoders))
 
 
 def value(found: Summary, metric: str, basis: str = "all", **facets: str) -> float | None:

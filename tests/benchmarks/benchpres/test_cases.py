@@ -96,7 +96,7 @@ def test_facets_are_the_condition_and_the_place(small: Data) -> None:
     case = BenchPreSCase(small.profiles[1], OFFICE, "prompt", False, Composition(density=10), 2)
     assert case.condition == {
         "defence": "prompt", "reasoning": "off", "memory": "with", "density": "10",
-        "mix": "spread", "order": "scattered",
+        "mix": "spread", "order": "scattered", "shown": "whole",
     }  # fmt: skip
     assert tuple(case.condition) == CONDITIONS
     assert case.facets == case.condition | {

@@ -155,7 +155,7 @@ def test_start_and_end(density: int) -> None:
 
 def test_without_preferences_memory_is_the_facts() -> None:
     memory = compose(EVERYONE[0], EVERYONE, Composition(preferences=False), 0)
-    assert memory == Memory("\n".join(EVERYONE[0].facts), {})
+    assert memory == Memory(EVERYONE[0].facts, {})
 
 
 def test_the_sanitised_categories_are_left_out_of_distractors_too() -> None:

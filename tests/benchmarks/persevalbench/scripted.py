@@ -9,8 +9,8 @@ from pathlib import Path
 from persona_lab.benchmarks.persevalbench.cases import PersEvalCase
 from persona_lab.benchmarks.persevalbench.experiment import PersEvalBench
 from persona_lab.benchmarks.persevalbench.records import LEGAL, RELATIONS
-from persona_lab.core.experiment import Estimate, Row, Score, Summary
 from persona_lab.core.drive import drive
+from persona_lab.core.experiment import Estimate, Row, Score, Summary
 from persona_lab.core.flow import Model, Outcome
 from persona_lab.core.prompt import Reply, Request
 from persona_lab.core.store import Store

@@ -15,7 +15,7 @@ from persona_lab.benchmarks.persevalbench.context import (
     HIGHLIGHT,
     NOTHING,
     RECENT,
-    ContextName,
+    PaperContext,
     context_text,
     removed,
     shown_turns,
@@ -55,7 +55,7 @@ def scenario(
 
 
 # Ten turns of one word; A stands in turns 3 and 7, B in turn 5, the second episode begins at 5.
-BY_HAND: dict[ContextName, list[str]] = {
+BY_HAND: dict[PaperContext, list[str]] = {
     "target_only": [NOTHING],
     # The preceding six turns.
     "recent": [
@@ -85,7 +85,7 @@ BY_HAND: dict[ContextName, list[str]] = {
 
 
 @pytest.mark.parametrize("name", BY_HAND)
-def test_a_small_dialogue_by_hand(name: ContextName) -> None:
+def test_a_small_dialogue_by_hand(name: PaperContext) -> None:
     assert context_text(scenario(), name) == "\n".join(BY_HAND[name])
 
 
@@ -118,7 +118,7 @@ def test_highlights_do_not_say_which_state_a_turn_expresses() -> None:
 
 
 @pytest.mark.parametrize("name", ["target_only", "recent", "full"])
-def test_the_plain_contexts_do_not_depend_on_where_the_evidence_is(name: ContextName) -> None:
+def test_the_plain_contexts_do_not_depend_on_where_the_evidence_is(name: PaperContext) -> None:
     assert context_text(scenario(a=[3, 7], b=[5]), name) == context_text(
         scenario(a=[9], b=[]), name
     )
@@ -219,7 +219,7 @@ LINE = re.compile(r"(?:>>> )?Turn (\d+) \((user|assistant)\): (.*)", re.DOTALL)
 
 @given(scenarios(), st.sampled_from(CONTEXTS), st.integers(0, 5))
 def test_any_context_is_numbered_turns_in_order(
-    made: Scenario, name: ContextName, seed: int
+    made: Scenario, name: PaperContext, seed: int
 ) -> None:
     shown = shown_turns(made, name, seed)
     assert shown == sorted(set(shown))

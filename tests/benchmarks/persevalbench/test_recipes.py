@@ -24,7 +24,11 @@ SHOWN = {
     "ablation": {"full minus relevant", "full minus unrelated", "Table 11 as published"},
     "operating": {"Stated confidence against being right"},
     "panel": {"panel majority", "panel unanimity", "smollm2 135m/judge"},
-}
+    "retrieval": {
+        "target only", "recent", "retrieved minilm", "gold only", "recall@6 (random)",
+        "recall B@6 (oracle)", "Encoders",
+    },
+}  # fmt: skip
 """What each recipe's output names."""
 
 
@@ -44,7 +48,7 @@ def scripted(folder: Path, *arguments: str) -> tuple[dict[str, Any], str]:
 
 def test_every_recipe_is_here() -> None:
     made = {name for name in list_recipes(ROOT) if name.startswith("persevalbench_")}
-    assert made == {f"persevalbench_{name}" for name in (*SHOWN, "quickstart")}
+    assert made == {f"persevalbench_{name}" for name in (*SHOWN, "quickstart", "retrieval_only")}
 
 
 @pytest.mark.parametrize("name", SHOWN)
@@ -54,6 +58,15 @@ def test_a_recipe_runs_in_its_cpu_form(name: str, tmp_path: Path) -> None:
     words = " ".join(shown.split())
     assert [part for part in SHOWN[name] if part not in words] == []
     assert max(len(line) for line in shown.splitlines() if "complete:" not in line) <= 100
+
+
+def test_retrievers_are_compared_without_a_model(tmp_path: Path) -> None:
+    found, shown = scripted(tmp_path, *cpu_form("persevalbench_retrieval_only"))
+    assert (found["status"], found["usage"]) == ("complete", {})
+    words = " ".join(shown.split())
+    named = ("minilm", "bm25", "fusion", "random", "oracle", "recall B@6", "by distance")
+    assert [part for part in named if part not in words] == []
+    assert "Usage" not in words
 
 
 def test_the_quickstart_prints_what_it_must(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ TURNS = (
     (turn("Again, no coffee.", " "), "tea over coffee"),
 )
 BUILT = Built(EMPTY, 0, 0, 0, TURNS)
-RAG = ["recipe=realpref_quickstart_rag", "form=cpu", "engine=scripted"]
+RAG = ["recipe=realpref_quickstart_rag", "form=cpu_memory", "engine=scripted"]
 
 
 def run(folder: Path, *arguments: str) -> tuple[dict[str, Any], str, Path]:
@@ -193,7 +193,7 @@ def test_a_variant_is_not_the_papers_method() -> None:
 
 def test_rag_is_there_only_where_it_is_chosen() -> None:
     for recipe in ("realpref_rq4", "realpref_quickstart_rag"):
-        chosen = [f"recipe={recipe}", "form=cpu", "method=[zero_shot]", "engine=scripted"]
+        chosen = [f"recipe={recipe}", "form=cpu_memory", "method=[zero_shot]", "engine=scripted"]
         setup = set_up(configure(ROOT, chosen))
         assert {case.method for case in setup.cases} == {"zero_shot"}
         assert setup.encoders == {}
