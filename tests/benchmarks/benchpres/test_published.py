@@ -95,10 +95,20 @@ def test_conditions_are_those_of_the_tables(rows: list[PublishedRow]) -> None:
         assert row.variance is None
         if row.table in ("Table 1", "Table 2"):
             defence = "default" if row.table == "Table 1" else "prompt"
-            expected = {"defence": defence, "memory": "with", "metric": row.column}
+            expected = {
+                "defence": defence,
+                "memory": "with",
+                "shown": "whole",
+                "metric": row.column,
+            }
         elif row.table == "Table 3":
             memory = row.column.split()[0]
-            expected = {"defence": "default", "memory": memory, "metric": "completeness"}
+            expected = {
+                "defence": "default",
+                "memory": memory,
+                "shown": "whole",
+                "metric": "completeness",
+            }
         else:
             expected = {"metric": "agreement", "pair": row.facets["pair"]}
         assert row.facets == expected

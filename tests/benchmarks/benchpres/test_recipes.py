@@ -87,7 +87,7 @@ def test_the_papers_size(tmp_path: Path) -> None:
 def test_the_quickstart_prints_what_it_must(tmp_path: Path) -> None:
     found, shown = scripted(tmp_path, "recipe=benchpres_quickstart")
     overall = {e["metric"]: e for e in found["estimates"] if set(e["facets"]) == {
-        "defence", "reasoning", "memory"} and e["basis"] == "all"}  # fmt: skip
+        "defence", "reasoning", "memory", "shown"} and e["basis"] == "all"}  # fmt: skip
     assert set(overall) == {"MR", "AAR", "AAR-MR"}
     for estimate in overall.values():
         assert estimate["interval"] == "cluster jackknife"
