@@ -35,8 +35,8 @@ from persona_lab.benchmarks.realpref.answer_sheets import draw_answer_scores, re
 from persona_lab.benchmarks.realpref.easy_test_sheets import draw_easy_test, read_easy_test
 from persona_lab.benchmarks.realpref.pair_sheets import draw_blind_pairs, read_blind_pairs
 from persona_lab.core.errors import BadInput, ConfigError, PersonaLabError
-from persona_lab.core.experiment import Row, RowsTable, Score, Summary
 from persona_lab.core.recipe import find_root
+from persona_lab.core.scores import Row, RowsTable, Score, Summary
 from persona_lab.parsing.csv_sheet import CELL_LIMIT, Rows, write_sheet
 from persona_lab.parsing.sheet_key import Sheets, write_sheets
 from persona_lab.reporting.published import load_published

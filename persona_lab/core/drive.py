@@ -4,7 +4,9 @@ One model is loaded at a time: the earliest, in the order of the recipe, that so
 until nobody does. Every reply is saved before its flow sees it. A failed request is final here and
 asked again by the next run; a flow that raises fails its own case only. Texts of all flows that
 wait for vectors are encoded together, beside the loaded model. What flows share runs once; those
-who want it are closed meanwhile, and begin again with its result.
+who want it are closed meanwhile, and begin again with its result. It goes first where one model
+plays both parts, as it does where two play them: else a history would be computed for the cases
+that need no memory of it, and once more, when that is written, for those that do.
 """
 
 from __future__ import annotations
@@ -121,15 +123,47 @@ class _Live:
 
 @dataclass
 class _Session:
-    """A loaded model, its roles, the jobs that wait for it, and the flows beside it."""
+    """A loaded model, its roles, the jobs that wait for it, and the flows beside it.
+
+    Attributes:
+        upstream: requests of what is shared. queue: those of cases.
+        flying: requests that the engine has. alive: flows; shared: those among them that are.
+    """
 
     model: Model
     engine: Engine
     roles: frozenset[str]
     jobs: deque[_Job]
+    upstream: PrefixQueue = field(default_factory=PrefixQueue)
     queue: PrefixQueue = field(default_factory=PrefixQueue)
     waiting: dict[str, list[_Live]] = field(default_factory=dict)
+    flying: int = 0
     alive: int = 0
+    shared: int = 0
+
+    def joins(self, live: _Live) -> None:
+        self.alive += 1
+        self.shared += live.job.shared
+
+    def leaves(self, live: _Live) -> None:
+        self.alive -= 1
+        self.shared -= live.job.shared
+
+    def waits(self, live: _Live, requests: Iterable[Request]) -> None:
+        """Queues the requests of a flow, each key once."""
+        self.joins(live)
+        for key, request in {r.key: r for r in requests}.items():
+            if key not in self.waiting:
+                (self.upstream if live.job.shared else self.queue).push(request)
+            self.waiting.setdefault(key, []).append(live)
+
+    def next(self) -> Request | None:
+        """What to submit now: cases wait for what is shared, unless that waits for one of them."""
+        if self.upstream:
+            return self.upstream.pop()
+        if self.queue and not (self.shared and self.flying):
+            return self.queue.pop()
+        return None
 
 
 class _Drive:
@@ -173,7 +207,7 @@ class _Drive:
     def _serve(self, model: Model) -> Ending:
         """Loads a model and keeps it until no case can go on with it."""
         blocked, self.blocked[model] = self.blocked[model], []
-        blocked.sort(key=lambda pair: pair[0].order)
+        blocked.sort(key=lambda pair: (not pair[1].shared, pair[0].order))
         self.watch.loading(model)
         roles = frozenset(r for r in self.roles if self.models[r] is model)
         session = _Session(model, model.open(), roles, deque(job for _, job in blocked))
@@ -184,9 +218,9 @@ class _Drive:
                 while session.jobs and session.alive < self.window:
                     yield from self._go_on(_Live.of(session.jobs.popleft()), session)
                 yield from self._encode(session)
-                while session.queue and session.engine.room() > 0:
-                    request = session.queue.pop()
+                while session.engine.room() > 0 and (request := session.next()):
                     session.engine.submit(request)
+                    session.flying += 1
                     self.watch.submitted(request)
                 if session.alive:
                     yield from self._receive(session)
@@ -196,6 +230,7 @@ class _Drive:
     def _receive(self, session: _Session) -> Ending:
         """Saves what the engine has ready, then lets the flows see it."""
         answered = session.engine.poll(timeout=1.0)
+        session.flying -= len(answered)
         shelf = self.shelves[session.model]
         for request, reply in answered:
             shelf.put(request, reply)
@@ -208,7 +243,7 @@ class _Drive:
             for live in session.waiting.pop(request.key):
                 live.receive(request.key, reply, session.roles)
                 if not any(r.role in session.roles for r in live.missing()):
-                    session.alive -= 1
+                    session.leaves(live)
                     yield from self._go_on(live, session)
 
     def _go_on(self, live: _Live, session: _Session | None) -> Ending:
@@ -227,16 +262,12 @@ class _Drive:
             if live.texts:
                 self.unencoded.append(live)
                 if session:
-                    session.alive += 1
+                    session.joins(live)
                 return
             missing = live.missing()
         here = [r for r in missing if session and r.role in session.roles]
         if session and here:
-            session.alive += 1
-            for key, request in {r.key: r for r in here}.items():
-                if key not in session.waiting:
-                    session.queue.push(request)
-                session.waiting.setdefault(key, []).append(live)
+            session.waits(live, here)
         else:
             live.flow.close()
             later = [r for r in missing if r.role in self.roles]
@@ -291,7 +322,7 @@ class _Drive:
                 live.answer = _rows(found[one.encoder], rows[one.encoder], one.texts)
                 live.texts = None
                 if session:
-                    session.alive -= 1
+                    session.leaves(live)
                 yield from self._go_on(live, session)
 
     def _step(self, live: _Live) -> Outcome[Any, Any] | Shared | None:

@@ -16,9 +16,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from persona_lab.core.experiment import ScoreOutcome
 from persona_lab.core.flow import Flow
 from persona_lab.core.prompt import Prompt, Reply, Request
+from persona_lab.core.scores import ScoreOutcome
 from persona_lab.parsing.json_reply import DIFFERING, json_objects, unfinished
 from persona_lab.parsing.parsed import Parsed, folded, visible
 

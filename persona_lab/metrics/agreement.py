@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 from scipy import stats
 
-from persona_lab.core.experiment import Score
+from persona_lab.core.scores import Score
 
 Weights = Literal["none", "linear", "quadratic"]
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from persona_lab.core.experiment import Estimate
+from persona_lab.core.scores import Estimate
 from persona_lab.metrics.intervals import (
     FEWEST_CLUSTERS,
     NO_SPREAD,

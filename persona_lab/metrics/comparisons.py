@@ -17,7 +17,7 @@ import numpy as np
 from scipy import stats
 
 from persona_lab.core.errors import ConfigError
-from persona_lab.core.experiment import Score
+from persona_lab.core.scores import Score
 
 EXACT_CLUSTERS = 12
 FLIPS = 10_000

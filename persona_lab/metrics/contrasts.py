@@ -14,7 +14,7 @@ from typing import Literal
 
 import numpy as np
 
-from persona_lab.core.experiment import Estimate, Score
+from persona_lab.core.scores import Estimate, Score
 from persona_lab.metrics.estimate import Metric
 from persona_lab.metrics.intervals import (
     BOOTSTRAP_CLUSTERS,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from persona_lab.core.experiment import Estimate, Score
+from persona_lab.core.scores import Estimate, Score
 from persona_lab.metrics.intervals import interval
 from persona_lab.metrics.items import grouped, item_values, lost, why_empty
 from persona_lab.metrics.two_way import two_way

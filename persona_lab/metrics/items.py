@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from persona_lab.core.experiment import Score
+from persona_lab.core.scores import Score
 from persona_lab.metrics.intervals import Array
 
 Item = tuple[str, str]

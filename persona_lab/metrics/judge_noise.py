@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import stats
 
-from persona_lab.core.experiment import Score
+from persona_lab.core.scores import Score
 from persona_lab.metrics.estimate import Metric
 from persona_lab.metrics.intervals import (
     FEWEST_CLUSTERS,

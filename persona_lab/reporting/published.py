@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from persona_lab.core.errors import DataError
-from persona_lab.core.experiment import Estimate
+from persona_lab.core.scores import Estimate
 from persona_lab.parsing.json_file import read_text
 
 COLUMNS = ("table", "row", "column", "value", "variance", "n", "judge", "facets")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.markup import escape
 from rich.table import Table
 
-from persona_lab.core.experiment import Estimate
+from persona_lab.core.scores import Estimate
 from persona_lab.reporting.published import PublishedRow, mark, matching
 
 _MOST_COLUMNS = 3

@@ -23,8 +23,8 @@ from omegaconf import OmegaConf
 from pyarrow.parquet import read_schema
 
 from persona_lab.core.errors import DataError
-from persona_lab.core.experiment import Row, Score, Summary
 from persona_lab.core.flow import Outcome
+from persona_lab.core.scores import Row, Score, Summary
 
 SCHEMA_VERSION = 1
 

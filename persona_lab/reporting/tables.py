@@ -9,8 +9,8 @@ from rich.box import SIMPLE_HEAD
 from rich.markup import escape
 from rich.table import Table
 
-from persona_lab.core.experiment import Estimate, RowsTable
 from persona_lab.core.plan import RolePlan
+from persona_lab.core.scores import Estimate, RowsTable
 from persona_lab.reporting.usage import RoleUsage
 
 _STACKED_FROM = 4

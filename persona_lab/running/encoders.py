@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from persona_lab.core.errors import Stopped
-from persona_lab.core.experiment import Row, RowsTable
+from persona_lab.core.scores import Row, RowsTable
 from persona_lab.retrieval.encoder_files import EncoderFiles
 from persona_lab.retrieval.encoders import SentenceEncoder
 from persona_lab.retrieval.vectors import VectorStore

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import signal
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -18,9 +17,9 @@ from rich.table import Table
 
 from persona_lab.core.drive import drive
 from persona_lab.core.errors import EngineError, PersonaLabError, Stopped
-from persona_lab.core.experiment import Score, Summary
 from persona_lab.core.flow import Outcome
 from persona_lab.core.plan import RolePlan
+from persona_lab.core.scores import Score, Summary
 from persona_lab.core.store import Store
 from persona_lab.reporting import run_folder
 from persona_lab.reporting.progress import LiveProgress, NowAndThen, Watchers
@@ -185,19 +184,19 @@ def _status(run: Run, problem: PersonaLabError | None) -> str:
 def _problem(run: Run, summary: Summary) -> PersonaLabError | None:
     """Why a run that came to its end did not do its part."""
     asked = {case.id for case in run.setup.cases}  # scores made of several are left out
-    asked |= {outcome.case.id for outcome in run.shared}
+    shared = {outcome.case.id for outcome in run.shared}
     scores = [score for score in summary.scores if score.case in asked]
-    counts = Counter(score.outcome for score in scores)
+    resting_on = [score for score in summary.scores if score.case in shared]
     if errors := [outcome for outcome in run.outcomes if outcome.error]:
         last = errors[0].error.strip().splitlines()[-1]
         return PersonaLabError(f"{len(errors)} cases failed ({last}); see run.log")
-    if counts["failed"]:
-        reason = next(s.reason for s in scores if s.outcome == "failed")
+    if failed := [score for score in scores + resting_on if score.outcome == "failed"]:
         return PersonaLabError(
-            f"{counts['failed']} of {counts.total()} scores have no reply ({reason}); run again to "
-            "ask for them anew"
+            f"{len(failed)} of {len(scores) + len(resting_on)} scores have no reply "
+            f"({failed[0].reason}); run again to ask for them anew"
         )
-    return _too_much_lost(run, counts["unparsed"] + counts["truncated"], counts.total())
+    lost = sum(score.outcome in ("unparsed", "truncated") for score in scores)
+    return _too_much_lost(run, lost, len(scores))
 
 
 def _too_much_lost(run: Run, lost: int, scores: int) -> PersonaLabError | None:

@@ -13,7 +13,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from persona_lab.core.experiment import ModelSettings, Summary
+from persona_lab.core.experiment import ModelSettings
+from persona_lab.core.scores import Summary
 from persona_lab.running.setup import Setup
 
 JUDGES = ("judge", "second_judge")

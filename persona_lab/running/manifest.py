@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from persona_lab.core.experiment import Summary
+from persona_lab.core.scores import Summary
 from persona_lab.reporting.run_folder import SCHEMA_VERSION, write_json
 from persona_lab.running.judge_card import card_of, cards_for
 from persona_lab.running.setup import Setup

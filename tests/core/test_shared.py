@@ -73,6 +73,57 @@ def test_it_can_share_a_model_with_those_who_want_it(tmp_path: Path) -> None:
     assert loads.opened == ["a"]
 
 
+@pytest.mark.parametrize("window", [1, 3, 256])
+def test_it_goes_first_where_one_model_plays_both_parts(tmp_path: Path, window: int) -> None:
+    """So that all questions about one history come together."""
+
+    class Noted(Watch):
+        def __init__(self) -> None:
+            self.roles: list[str] = []
+
+        def submitted(self, request: Request) -> None:
+            self.roles.append(request.role)
+
+    def flow(item: Item) -> Flow[str]:
+        if item.id in "03":
+            return with_memory(item)
+        return without(item)
+
+    def without(item: Item) -> Flow[str]:
+        [answer] = yield [ask(f"{item.id}: no memory")]
+        return str(answer.text)
+
+    both, watch = Loads().model("a"), Noted()
+    with Store(tmp_path, "w") as store:
+        models = {"judge": both, "target": both}
+        made = list(drive(ITEMS, flow, models, store, watch, window=window))
+    assert len(made) == 5 + 2
+    if window > 1:  # a window of one flow holds one memory or one case
+        assert watch.roles == ["judge"] * 4 + ["target"] * 5
+    assert sorted(watch.roles) == ["judge"] * 4 + ["target"] * 5
+
+
+def test_it_may_ask_what_a_case_asks(tmp_path: Path) -> None:
+    def same() -> Flow[str]:
+        [answer] = yield [ask("the same")]
+        return str(answer.text)
+
+    def flow(item: Item) -> Flow[str]:
+        if item.id == "0":
+            return same()
+        return asks_both(item)
+
+    def asks_both(item: Item) -> Flow[str]:
+        shared = yield Shared(Item("s"), same)
+        [answer] = yield [ask(f"{item.id} {shared}")]
+        return str(answer.text)
+
+    loads = Loads(places=1)
+    made = run(tmp_path, loads, flow)
+    assert len(made) == 6
+    assert loads.answered == 1 + 4
+
+
 def test_run_again_it_asks_nothing(tmp_path: Path) -> None:
     first = {o.case.id: o.result for o in upstream(tmp_path, Loads())}
     again = Loads()

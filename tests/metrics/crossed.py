@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from persona_lab.core.experiment import Score
+from persona_lab.core.scores import Score
 from persona_lab.metrics.estimate import Metric
 
 APPLIED = Metric(0.0, 1.0, worse=0.0)

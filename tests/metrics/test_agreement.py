@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from persona_lab.core.experiment import Score
+from persona_lab.core.scores import Score
 from persona_lab.metrics.agreement import (
     Weights,
     cohen_kappa,

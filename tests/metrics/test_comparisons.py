@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from persona_lab.core.errors import ConfigError
-from persona_lab.core.experiment import Score
+from persona_lab.core.scores import Score
 from persona_lab.metrics.comparisons import (
     as_test,
     holm,

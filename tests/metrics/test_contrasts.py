@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from persona_lab.core.experiment import Score
+from persona_lab.core.scores import Score
 from persona_lab.metrics.contrasts import Term, contrast, paired
 from persona_lab.metrics.estimate import RATING, estimates
 from persona_lab.metrics.intervals import mover, wilson

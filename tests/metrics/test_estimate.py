@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from persona_lab.core.experiment import Estimate, Score, ScoreOutcome
+from persona_lab.core.scores import Estimate, Score, ScoreOutcome
 from persona_lab.metrics.estimate import ACCURACY, RATING, estimates
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from persona_lab.core.experiment import Score, ScoreOutcome
+from persona_lab.core.scores import Score, ScoreOutcome
 from persona_lab.metrics.items import grouped, item_values, lost, why_empty
 
 

@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from persona_lab.core.experiment import Score
+from persona_lab.core.scores import Score
 from persona_lab.metrics.estimate import RATING
 from persona_lab.metrics.intervals import wilson
 from persona_lab.metrics.judge_noise import ErrorTable, corrected_rate

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from persona_lab.core.errors import ConfigError
-from persona_lab.core.experiment import Score
+from persona_lab.core.scores import Score
 from persona_lab.metrics.estimate import ACCURACY, RATING
 from persona_lab.metrics.repeats import RepeatedRuns, repeated_runs
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from persona_lab.core.experiment import Estimate, Score
+from persona_lab.core.scores import Estimate, Score
 from persona_lab.metrics.estimate import Metric, estimates
 from persona_lab.metrics.intervals import wilson
 from tests.metrics.crossed import (

@@ -15,7 +15,7 @@ from persona_lab.benchmarks.realpref.records import Expression
 from persona_lab.benchmarks.realpref.scoring import METRICS
 from persona_lab.benchmarks.realpref.tasks import Task
 from persona_lab.core.errors import DataError
-from persona_lab.core.experiment import Estimate
+from persona_lab.core.scores import Estimate
 from persona_lab.reporting import published
 from persona_lab.reporting.published import (
     COLUMNS,

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from persona_lab.core.experiment import Estimate, Row, RowsTable
 from persona_lab.core.plan import RolePlan
+from persona_lab.core.scores import Estimate, Row, RowsTable
 from persona_lab.reporting.tables import plan_table, results_tables, rows_table
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from persona_lab.benchmarks.benchpres.cases import CONDITIONS
 from persona_lab.benchmarks.benchpres.scoring import AAR, COMPLETENESS, GAP, METRICS, MR, RATES
 from persona_lab.benchmarks.benchpres.settings import IfBench
-from persona_lab.core.experiment import Estimate, Row, RowsTable, Score
+from persona_lab.core.scores import Estimate, Row, RowsTable, Score
 from persona_lab.metrics.comparisons import as_test, ordered_comparisons
 from persona_lab.metrics.contrasts import Basis, Term, contrast, paired
 from persona_lab.metrics.estimate import Metric

@@ -34,17 +34,11 @@ from persona_lab.benchmarks.benchpres.settings import BenchPreSSettings
 from persona_lab.benchmarks.benchpres.shown import Block, filtered, retrieved
 from persona_lab.benchmarks.benchpres.summary import summary
 from persona_lab.core.errors import ConfigError
-from persona_lab.core.experiment import (
-    RowsTable,
-    RunSettings,
-    Score,
-    Summary,
-    resolve_data,
-    selected,
-)
+from persona_lab.core.experiment import RunSettings, resolve_data, selected
 from persona_lab.core.flow import Flow, Outcome
 from persona_lab.core.prompt import Reply
 from persona_lab.core.recipe import Strict
+from persona_lab.core.scores import RowsTable, Score, Summary
 
 WRITERS = ("target", "thinking")
 """Roles that write messages: the model under test, or both halves of a pair."""

@@ -15,7 +15,7 @@ from persona_lab.benchmarks.benchpres.cases import telling
 from persona_lab.benchmarks.benchpres.records import CATEGORIES
 from persona_lab.benchmarks.benchpres.scoring import AAR, MR, RATES
 from persona_lab.core.errors import DataError
-from persona_lab.core.experiment import Estimate, Row, RowsTable, Score
+from persona_lab.core.scores import Estimate, Row, RowsTable, Score
 from persona_lab.metrics.agreement import cohen_kappa
 from persona_lab.metrics.estimate import ACCURACY, estimates
 from persona_lab.metrics.judge_noise import ErrorTable, corrected_rate

@@ -16,8 +16,8 @@ from persona_lab.benchmarks.benchpres.loading import load_contexts, load_prefere
 from persona_lab.benchmarks.benchpres.records import CATEGORIES, Label
 from persona_lab.benchmarks.benchpres.scoring import Row
 from persona_lab.core.errors import ConfigError, DataError
-from persona_lab.core.experiment import Row as TableRow
-from persona_lab.core.experiment import RowsTable, Score, Summary
+from persona_lab.core.scores import Row as TableRow
+from persona_lab.core.scores import RowsTable, Score, Summary
 from persona_lab.metrics.annotators import fleiss_kappa, pairwise_agreement
 from persona_lab.metrics.estimate import ACCURACY, estimates
 from persona_lab.parsing.csv_sheet import Rows, SheetRow

@@ -21,8 +21,8 @@ from dataclasses import replace
 from persona_lab.benchmarks.benchpres.prompts import PROBE, filled
 from persona_lab.benchmarks.benchpres.records import Context, Instance
 from persona_lab.benchmarks.benchpres.scoring import MR, RATES, Problem, Row, lost_outcome
-from persona_lab.core.experiment import Score
 from persona_lab.core.prompt import Prompt, Reply
+from persona_lab.core.scores import Score
 from persona_lab.metrics.estimate import ACCURACY, Metric
 from persona_lab.parsing.truth import parse_truth
 

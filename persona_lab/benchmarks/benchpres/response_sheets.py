@@ -20,8 +20,8 @@ from persona_lab.benchmarks.benchpres.prompts import judge_prompt
 from persona_lab.benchmarks.benchpres.records import CATEGORIES
 from persona_lab.benchmarks.benchpres.scoring import RATE_OF, RATES, Row, message_digest
 from persona_lab.core.errors import DataError
-from persona_lab.core.experiment import Row as TableRow
-from persona_lab.core.experiment import RowsTable, Score, Summary
+from persona_lab.core.scores import Row as TableRow
+from persona_lab.core.scores import RowsTable, Score, Summary
 from persona_lab.metrics.agreement import cohen_kappa
 from persona_lab.metrics.estimate import ACCURACY, estimates
 from persona_lab.parsing.sheet_key import (

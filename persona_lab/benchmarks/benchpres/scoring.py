@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 from persona_lab.benchmarks.benchpres.prompts import FOLLOW, LABELS
 from persona_lab.benchmarks.benchpres.records import Instance, Label
-from persona_lab.core.experiment import Score, ScoreOutcome
 from persona_lab.core.prompt import Reply
+from persona_lab.core.scores import Score, ScoreOutcome
 from persona_lab.metrics.estimate import RATING, Metric
 from persona_lab.parsing.label import parse_label
 from persona_lab.parsing.names import RULE, mentions

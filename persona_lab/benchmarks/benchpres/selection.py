@@ -12,7 +12,7 @@ from persona_lab.benchmarks.benchpres.memory import OWN
 from persona_lab.benchmarks.benchpres.records import Context, Data, Instance, Profile
 from persona_lab.benchmarks.benchpres.settings import BenchPreSSettings
 from persona_lab.core.errors import ConfigError
-from persona_lab.core.experiment import Row, RowsTable
+from persona_lab.core.scores import Row, RowsTable
 
 T = TypeVar("T", Profile, Context)
 

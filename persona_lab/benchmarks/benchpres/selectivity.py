@@ -21,8 +21,8 @@ from persona_lab.benchmarks.benchpres.records import Instance
 from persona_lab.benchmarks.benchpres.scoring import Row
 from persona_lab.benchmarks.benchpres.settings import RetrievalSettings
 from persona_lab.benchmarks.benchpres.shown import Block
-from persona_lab.core.experiment import Estimate, RowsTable, Score
-from persona_lab.core.experiment import Row as Cells
+from persona_lab.core.scores import Estimate, RowsTable, Score
+from persona_lab.core.scores import Row as Cells
 from persona_lab.methods.rag import ORACLE
 from persona_lab.metrics.contrasts import contrast
 from persona_lab.metrics.estimate import Metric, estimates

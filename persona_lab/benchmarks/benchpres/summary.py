@@ -22,7 +22,8 @@ from persona_lab.benchmarks.benchpres.selectivity import (
 )
 from persona_lab.benchmarks.benchpres.settings import BenchPreSSettings
 from persona_lab.benchmarks.benchpres.shown import UNREADABLE
-from persona_lab.core.experiment import Estimate, RunSettings, Score, Summary
+from persona_lab.core.experiment import RunSettings
+from persona_lab.core.scores import Estimate, Score, Summary
 from persona_lab.metrics.estimate import RATING, estimates
 
 ALWAYS = ("defence", "reasoning", "memory", "shown")

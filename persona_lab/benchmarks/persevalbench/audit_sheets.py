@@ -23,8 +23,8 @@ from persona_lab.benchmarks.persevalbench.human_studies import (
 )
 from persona_lab.benchmarks.persevalbench.loading import FILE, load_scenarios
 from persona_lab.core.errors import DataError
-from persona_lab.core.experiment import Row as TableRow
-from persona_lab.core.experiment import RowsTable, Score, Summary
+from persona_lab.core.scores import Row as TableRow
+from persona_lab.core.scores import RowsTable, Score, Summary
 from persona_lab.metrics.estimate import ACCURACY, Metric, estimates
 from persona_lab.parsing.csv_sheet import Rows
 from persona_lab.parsing.sheet_key import Sheets, item_name, read_key

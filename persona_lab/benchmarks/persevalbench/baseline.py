@@ -10,7 +10,7 @@ from persona_lab.benchmarks.persevalbench.records import SIDES, Scenario
 from persona_lab.benchmarks.persevalbench.scoring import ERR, FAR, Row, verdict_value
 from persona_lab.benchmarks.persevalbench.settings import Formulation
 from persona_lab.benchmarks.persevalbench.verdicts import OVER
-from persona_lab.core.experiment import Score
+from persona_lab.core.scores import Score
 
 CONSTANT_OVER = "constant_over"
 Condition = tuple[ContextName, Formulation]

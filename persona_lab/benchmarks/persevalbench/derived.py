@@ -17,7 +17,7 @@ from persona_lab.benchmarks.persevalbench.scoring import (
     TIED,
 )
 from persona_lab.benchmarks.persevalbench.verdicts import OVER, RIGHT, UNDER
-from persona_lab.core.experiment import Score
+from persona_lab.core.scores import Score
 
 _CONDITION = ("evaluator", "context", "formulation", "sample")
 

@@ -44,16 +44,11 @@ from persona_lab.benchmarks.persevalbench.summary import summary
 from persona_lab.benchmarks.persevalbench.tables import composition_table
 from persona_lab.benchmarks.persevalbench.verdicts import EXAMPLE_EVIDENCE, EXAMPLE_VERDICT
 from persona_lab.core.errors import ConfigError
-from persona_lab.core.experiment import (
-    RowsTable,
-    RunSettings,
-    Score,
-    Summary,
-    resolve_data,
-)
+from persona_lab.core.experiment import RunSettings, resolve_data
 from persona_lab.core.flow import Flow, Outcome
 from persona_lab.core.prompt import Prompt, Reply, Request
 from persona_lab.core.recipe import Strict
+from persona_lab.core.scores import RowsTable, Score, Summary
 from persona_lab.parsing.parsed import visible
 
 EVALUATORS = ("target", "judge", "second_judge")

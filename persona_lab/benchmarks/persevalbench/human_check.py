@@ -16,7 +16,8 @@ from persona_lab.benchmarks.persevalbench.records import FAMILIES
 from persona_lab.benchmarks.persevalbench.scoring import DIRECTIONS, ERR, FAR
 from persona_lab.benchmarks.persevalbench.settings import PersEvalBenchSettings
 from persona_lab.core.errors import DataError
-from persona_lab.core.experiment import Row, RowsTable, Score, resolve_data
+from persona_lab.core.experiment import resolve_data
+from persona_lab.core.scores import Row, RowsTable, Score
 from persona_lab.metrics.comparisons import mcnemar_exact
 from persona_lab.metrics.estimate import estimates
 from persona_lab.parsing.csv_sheet import read_sheet

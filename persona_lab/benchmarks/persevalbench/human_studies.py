@@ -24,8 +24,8 @@ from persona_lab.benchmarks.persevalbench.records import (
     Subtype,
 )
 from persona_lab.core.errors import ConfigError, DataError
-from persona_lab.core.experiment import Row as TableRow
-from persona_lab.core.experiment import RowsTable, Score
+from persona_lab.core.scores import Row as TableRow
+from persona_lab.core.scores import RowsTable, Score
 from persona_lab.metrics.agreement import Weights, cohen_kappa
 from persona_lab.parsing.csv_sheet import Rows, SheetRow
 from persona_lab.parsing.sheet_key import read_filled_in

@@ -16,7 +16,7 @@ from dataclasses import replace
 from persona_lab.benchmarks.persevalbench.records import FAMILY_OF
 from persona_lab.benchmarks.persevalbench.scoring import ERR, FAR, recognised
 from persona_lab.benchmarks.persevalbench.verdicts import RIGHT
-from persona_lab.core.experiment import Score
+from persona_lab.core.scores import Score
 
 _OF_ONE = ("verdict", "named_subtype", "confidence")
 PANELS = ("panel_majority", "panel_unanimity")

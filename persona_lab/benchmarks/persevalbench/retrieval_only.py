@@ -24,17 +24,10 @@ from persona_lab.benchmarks.persevalbench.retrieval_scoring import (
 )
 from persona_lab.benchmarks.persevalbench.retrieved import Search, offered, search
 from persona_lab.benchmarks.persevalbench.settings import Benchmark
-from persona_lab.core.experiment import (
-    EncoderSettings,
-    Row,
-    RowsTable,
-    RunSettings,
-    Score,
-    Summary,
-    resolve_data,
-)
+from persona_lab.core.experiment import EncoderSettings, RunSettings, resolve_data
 from persona_lab.core.flow import Flow, Outcome
 from persona_lab.core.recipe import Strict, one_or_more
+from persona_lab.core.scores import Row, RowsTable, Score, Summary
 from persona_lab.methods.rag import ORACLE, RANDOM, known_encoders
 
 Name = Annotated[str, Field(min_length=1)]

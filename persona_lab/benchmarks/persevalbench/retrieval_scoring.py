@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from persona_lab.benchmarks.persevalbench.records import Scenario
 from persona_lab.benchmarks.persevalbench.retrieved import offered
-from persona_lab.core.experiment import Estimate, Score, ScoreOutcome
+from persona_lab.core.scores import Estimate, Score, ScoreOutcome
 from persona_lab.methods.rag import BOUNDS, ORACLE, RANDOM
 from persona_lab.metrics.estimate import Metric, estimates
 from persona_lab.metrics.retrieval import Measured, by_chance, recall_at_k, reciprocal_rank

@@ -25,8 +25,8 @@ from persona_lab.benchmarks.persevalbench.human_studies import (
     unsettled_items,
 )
 from persona_lab.benchmarks.persevalbench.records import INFLUENCES
-from persona_lab.core.experiment import Row as TableRow
-from persona_lab.core.experiment import RowsTable, Score, Summary
+from persona_lab.core.scores import Row as TableRow
+from persona_lab.core.scores import RowsTable, Score, Summary
 from persona_lab.metrics.agreement import Weights
 from persona_lab.metrics.estimate import ACCURACY, estimates
 from persona_lab.parsing.sheet_key import Sheets, item_name, read_key

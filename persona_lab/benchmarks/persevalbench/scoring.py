@@ -22,8 +22,8 @@ from persona_lab.benchmarks.persevalbench.verdicts import (
     read_verdict,
     verdict_probabilities,
 )
-from persona_lab.core.experiment import Score, ScoreOutcome
 from persona_lab.core.prompt import Reply
+from persona_lab.core.scores import Score, ScoreOutcome
 from persona_lab.metrics.estimate import ACCURACY, RATING, Metric
 from persona_lab.parsing.choice import parse_choice
 from persona_lab.parsing.parsed import Parsed

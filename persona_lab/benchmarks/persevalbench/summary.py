@@ -34,7 +34,8 @@ from persona_lab.benchmarks.persevalbench.tables import (
     operating_tables,
     verdict_table,
 )
-from persona_lab.core.experiment import Estimate, RowsTable, RunSettings, Score, Summary
+from persona_lab.core.experiment import RunSettings
+from persona_lab.core.scores import Estimate, RowsTable, Score, Summary
 from persona_lab.metrics.contrasts import Basis, Term, contrast
 from persona_lab.metrics.estimate import estimates
 

@@ -11,7 +11,7 @@ from persona_lab.benchmarks.persevalbench.records import SUBTYPES, Family, Scena
 from persona_lab.benchmarks.persevalbench.scoring import ERR, FAR, recognised
 from persona_lab.benchmarks.persevalbench.settings import PersEvalBenchSettings
 from persona_lab.benchmarks.persevalbench.verdicts import OVER, RIGHT, VERDICTS
-from persona_lab.core.experiment import Row, RowsTable, Score
+from persona_lab.core.scores import Row, RowsTable, Score
 from persona_lab.metrics.calibration import Stated, brier, expected_calibration_error
 from persona_lab.metrics.operating import Graded, operating_curve, thinned
 

@@ -23,7 +23,7 @@ from persona_lab.benchmarks.persevalbench.human_studies import (
 from persona_lab.benchmarks.persevalbench.records import FAMILIES, FAMILY_OF, SIDES, Subtype
 from persona_lab.benchmarks.persevalbench.scoring import ERR, FAR, RATES, recognised
 from persona_lab.benchmarks.persevalbench.verdicts import OVER, RIGHT, UNDER
-from persona_lab.core.experiment import Estimate, Score, Summary
+from persona_lab.core.scores import Estimate, Score, Summary
 from persona_lab.metrics.estimate import estimates
 from persona_lab.parsing.csv_sheet import Rows
 from persona_lab.parsing.sheet_key import Annotated, Sheets, item_name, read_filled_in, read_key

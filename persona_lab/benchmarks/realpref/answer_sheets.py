@@ -16,8 +16,8 @@ from pathlib import Path
 from persona_lab.benchmarks.realpref.prompts import DIMENSIONS, RUBRICS, judge_prompt
 from persona_lab.benchmarks.realpref.scoring import METRICS, Row
 from persona_lab.core.errors import ConfigError, DataError
-from persona_lab.core.experiment import Row as TableRow
-from persona_lab.core.experiment import RowsTable, Score, Summary
+from persona_lab.core.scores import Row as TableRow
+from persona_lab.core.scores import RowsTable, Score, Summary
 from persona_lab.metrics.agreement import cohen_kappa
 from persona_lab.metrics.estimate import estimates
 from persona_lab.parsing.sheet_key import (

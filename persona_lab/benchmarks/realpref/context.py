@@ -12,7 +12,7 @@ from persona_lab.benchmarks.realpref.filler import Filler, load_filler
 from persona_lab.benchmarks.realpref.history import NO_HISTORY, Built, Histories, transcript
 from persona_lab.benchmarks.realpref.records import Asked, Expression, User
 from persona_lab.benchmarks.realpref.settings import Contexts
-from persona_lab.core.experiment import Row
+from persona_lab.core.scores import Row
 from persona_lab.engines.counting import token_counter
 
 _Key = tuple[str, Expression, str, str]

@@ -19,7 +19,7 @@ from persona_lab.benchmarks.realpref.records import (
 )
 from persona_lab.benchmarks.realpref.scoring import METRICS, Row
 from persona_lab.core.errors import DataError
-from persona_lab.core.experiment import Summary
+from persona_lab.core.scores import Summary
 from persona_lab.metrics.estimate import estimates
 from persona_lab.parsing.sheet_key import (
     Sheets,

@@ -28,17 +28,11 @@ from persona_lab.benchmarks.realpref.summary import all_estimates, notes, repeat
 from persona_lab.benchmarks.realpref.tasks import EXAMPLE_ANSWER, Question, with_method
 from persona_lab.benchmarks.realpref.token_report import spent_by_method
 from persona_lab.core.errors import ConfigError
-from persona_lab.core.experiment import (
-    ModelSettings,
-    RowsTable,
-    RunSettings,
-    Score,
-    Summary,
-    resolve_data,
-)
+from persona_lab.core.experiment import ModelSettings, RunSettings, resolve_data
 from persona_lab.core.flow import Flow, Outcome
 from persona_lab.core.prompt import EMPTY, Prompt, Request
 from persona_lab.core.recipe import Strict
+from persona_lab.core.scores import RowsTable, Score, Summary
 
 
 class RealPref:

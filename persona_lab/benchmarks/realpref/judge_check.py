@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from persona_lab.benchmarks.realpref.prompts import DIMENSIONS
-from persona_lab.core.experiment import Row, RowsTable, Score
+from persona_lab.core.scores import Row, RowsTable, Score
 from persona_lab.metrics.agreement import (
     cohen_kappa,
     judge_agreement,

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from persona_lab.benchmarks.realpref.cases import RealPrefCase
 from persona_lab.benchmarks.realpref.remembered import Remembered
 from persona_lab.benchmarks.realpref.summary import BY
-from persona_lab.core.experiment import Estimate, Row, RowsTable, Score
 from persona_lab.core.flow import Outcome
+from persona_lab.core.scores import Estimate, Row, RowsTable, Score
 from persona_lab.memory.records import Ingested
 from persona_lab.methods.mem0 import Written
 from persona_lab.metrics.estimate import Metric, estimates
@@ -57,7 +57,7 @@ def memory_report(
     tables = [RowsTable("Memories, by history", [_row(*w) for w in written], _KEPT, _PRINTED)]
     failures = [row for case, made in written for row in _failures(case, made.ingested)]
     if failures:
-        tables.append(RowsTable("Memory failures", failures, ("reply",), _PRINTED))
+        tables.append(RowsTable("Memory failures", failures, _UNPRINTED, _PRINTED))
     return MemoryReport(
         scores,
         estimates(scores, METRICS, BY, unit="user", seed=seed),
@@ -97,6 +97,7 @@ def _scores(case: Remembered, made: Written, facets: dict[str, str]) -> list[Sco
     ]
 
 
+_UNPRINTED = ("history", "fact", "reply")
 _KEPT = (
     "history", "ADD", "UPDATE", "DELETE", "NOOP", "removed", "said twice", "not text",
     "other script", "requests", "prompt tokens", "computed tokens", "written tokens",
@@ -121,10 +122,13 @@ def _row(case: Remembered, made: Written) -> Row:
 def _failures(case: Remembered, ingested: Ingested) -> list[Row]:
     return [
         {
-            "history": case.id,
+            "user": case.user.id,
+            "expression": case.expression,
+            "context": case.context,
             "turn": failure.source,
             "stage": failure.stage,
             "reason": failure.reason,
+            "history": case.id,
             "fact": failure.fact,
             "reply": failure.reply,
         }

@@ -27,9 +27,10 @@ from persona_lab.benchmarks.realpref.scoring import (
 )
 from persona_lab.benchmarks.realpref.settings import RealPrefSettings
 from persona_lab.core.errors import ConfigError
-from persona_lab.core.experiment import RunSettings, Score
+from persona_lab.core.experiment import RunSettings
 from persona_lab.core.flow import Flow, Shared
 from persona_lab.core.prompt import Prompt, Request
+from persona_lab.core.scores import Score
 from persona_lab.memory.recall import recall
 from persona_lab.methods.mem0 import Written, sources, write
 from persona_lab.methods.rag import ORACLE, RANDOM

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from persona_lab.benchmarks.realpref.scoring import Row
 from persona_lab.core.errors import DataError
-from persona_lab.core.experiment import Summary
+from persona_lab.core.scores import Summary
 from persona_lab.metrics.estimate import ACCURACY, estimates
 from persona_lab.parsing.csv_sheet import SheetRow, read_items
 from persona_lab.parsing.sheet_key import (

@@ -38,16 +38,10 @@ from persona_lab.benchmarks.realpref.settings import (
     Contexts,
 )
 from persona_lab.benchmarks.realpref.summary import scale_notes
-from persona_lab.core.experiment import (
-    EncoderSettings,
-    RowsTable,
-    RunSettings,
-    Score,
-    Summary,
-    resolve_data,
-)
+from persona_lab.core.experiment import EncoderSettings, RunSettings, resolve_data
 from persona_lab.core.flow import Flow, Outcome
 from persona_lab.core.recipe import Strict, one_or_more
+from persona_lab.core.scores import RowsTable, Score, Summary
 from persona_lab.methods.rag import RANDOM, known_encoders
 from persona_lab.metrics.estimate import estimates
 

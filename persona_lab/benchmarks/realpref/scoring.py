@@ -10,8 +10,8 @@ from typing import Any
 
 from persona_lab.benchmarks.realpref.prompts import DIMENSIONS
 from persona_lab.benchmarks.realpref.tasks import Question, Task
-from persona_lab.core.experiment import Score, ScoreOutcome
 from persona_lab.core.prompt import Reply
+from persona_lab.core.scores import Score, ScoreOutcome
 from persona_lab.metrics.estimate import ACCURACY, RATING, Metric
 from persona_lab.metrics.retrieval import Measured, by_chance, recall_at_k, reciprocal_rank
 from persona_lab.parsing.choice import parse_choice

@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 from persona_lab.benchmarks.realpref.prompts import DIMENSIONS
 from persona_lab.benchmarks.realpref.records import Expression
 from persona_lab.benchmarks.realpref.settings import CONTEXTS
-from persona_lab.core.experiment import Score
+from persona_lab.core.scores import Score
 from persona_lab.metrics.comparisons import as_test, ordered_comparisons
 
 _CONDITIONS = ("preference", "method", "context", "expression")

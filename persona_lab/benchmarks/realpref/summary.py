@@ -15,8 +15,8 @@ from persona_lab.benchmarks.realpref.scoring import (
 )
 from persona_lab.benchmarks.realpref.settings import Contexts, RealPrefSettings
 from persona_lab.benchmarks.realpref.token_report import token_report
-from persona_lab.core.experiment import Estimate, Row, RowsTable, Score
 from persona_lab.core.flow import Outcome
+from persona_lab.core.scores import Estimate, Row, RowsTable, Score
 from persona_lab.methods.rag import BOUNDS
 from persona_lab.metrics.estimate import estimates
 from persona_lab.metrics.repeats import FEWEST_RUNS, repeated_runs

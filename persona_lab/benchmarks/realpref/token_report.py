@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from persona_lab.benchmarks.realpref.cases import RealPrefCase
-from persona_lab.core.experiment import Estimate, Row, RowsTable, Score
 from persona_lab.core.flow import Outcome
+from persona_lab.core.scores import Estimate, Row, RowsTable, Score
 from persona_lab.methods.mem0 import Spent
 from persona_lab.metrics.estimate import Metric, estimates
 

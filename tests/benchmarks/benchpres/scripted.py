@@ -10,9 +10,9 @@ from pathlib import Path
 from persona_lab.benchmarks.benchpres.cases import BenchPreSCase
 from persona_lab.benchmarks.benchpres.experiment import BenchPreS
 from persona_lab.core.drive import drive
-from persona_lab.core.experiment import Estimate, Score, Summary
 from persona_lab.core.flow import Encoder, Model, Outcome
 from persona_lab.core.prompt import Reply, Request
+from persona_lab.core.scores import Estimate, Score, Summary
 from persona_lab.core.store import Store
 from persona_lab.engines.scripted import ScriptedEngine, example_reply
 from persona_lab.running.setup import configure

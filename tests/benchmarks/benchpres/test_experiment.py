@@ -9,8 +9,8 @@ import pytest
 from persona_lab.benchmarks.benchpres.records import CATEGORIES
 from persona_lab.benchmarks.benchpres.scoring import Row, completeness_score
 from persona_lab.core.errors import ConfigError, DataError
-from persona_lab.core.experiment import Score
 from persona_lab.core.prompt import Reply, Request
+from persona_lab.core.scores import Score
 from persona_lab.metrics.comparisons import ordered_comparisons
 from persona_lab.parsing.score import parse_rating
 from tests.benchmarks.benchpres.data import write_data

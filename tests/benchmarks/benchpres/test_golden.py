@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from persona_lab.benchmarks.benchpres.records import CATEGORIES
-from persona_lab.core.experiment import Row, Summary
 from persona_lab.core.prompt import Reply, Request
+from persona_lab.core.scores import Row, Summary
 from tests.benchmarks.benchpres.data import write_data
 from tests.benchmarks.benchpres.scripted import (
     estimate,

@@ -17,8 +17,9 @@ from persona_lab.benchmarks.benchpres.judge_check import (
 )
 from persona_lab.benchmarks.benchpres.scoring import message_digest
 from persona_lab.core.errors import DataError
-from persona_lab.core.experiment import Score, selected
+from persona_lab.core.experiment import selected
 from persona_lab.core.prompt import Reply, Request
+from persona_lab.core.scores import Score
 from persona_lab.parsing.csv_sheet import write_sheet
 from tests.benchmarks.benchpres.data import write_data
 from tests.benchmarks.benchpres.scripted import experiment, outcomes_of, summary_of, writes

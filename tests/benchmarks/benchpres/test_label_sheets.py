@@ -15,7 +15,7 @@ from persona_lab.benchmarks.benchpres.label_sheets import (
 )
 from persona_lab.benchmarks.benchpres.loading import load_data
 from persona_lab.core.errors import ConfigError, DataError
-from persona_lab.core.experiment import RowsTable, Score, Summary
+from persona_lab.core.scores import RowsTable, Score, Summary
 from persona_lab.parsing.csv_sheet import read_sheet
 from persona_lab.parsing.sheet_key import Sheets
 from tests.benchmarks.benchpres.data import write_data

@@ -21,8 +21,9 @@ from persona_lab.benchmarks.benchpres.records import (
 )
 from persona_lab.benchmarks.benchpres.scoring import Row
 from persona_lab.benchmarks.benchpres.settings import BenchPreSSettings
-from persona_lab.core.experiment import ModelSettings, RunSettings, Score
+from persona_lab.core.experiment import ModelSettings, RunSettings
 from persona_lab.core.prompt import Reply
+from persona_lab.core.scores import Score
 from tests.benchmarks.benchpres.data import write_data
 
 OFFICE = Context("office", "Tax Office", "Ask for a form", "finance_legal", True)

@@ -15,7 +15,7 @@ from persona_lab.benchmarks.benchpres.prompts import completeness_prompt, judge_
 from persona_lab.benchmarks.benchpres.records import CATEGORIES
 from persona_lab.benchmarks.benchpres.response_sheets import draw_responses, read_responses
 from persona_lab.core.errors import ConfigError, DataError
-from persona_lab.core.experiment import Score, Summary
+from persona_lab.core.scores import Score, Summary
 from persona_lab.parsing.csv_sheet import write_sheet
 from persona_lab.reporting.run_folder import write_scores
 from tests.benchmarks.realpref.annotators import items, written

@@ -27,8 +27,9 @@ from persona_lab.benchmarks.benchpres.records import CATEGORIES, Context
 from persona_lab.benchmarks.benchpres.settings import RetrievalSettings
 from persona_lab.benchmarks.benchpres.shown import retrieved
 from persona_lab.core.errors import ConfigError
-from persona_lab.core.experiment import Row, Score, Summary, selected
+from persona_lab.core.experiment import selected
 from persona_lab.core.prompt import Reply, Request
+from persona_lab.core.scores import Row, Score, Summary
 from persona_lab.engines.scripted import example_reply
 from tests.benchmarks.benchpres.data import write_data
 from tests.benchmarks.benchpres.scripted import (

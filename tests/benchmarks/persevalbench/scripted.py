@@ -10,9 +10,9 @@ from persona_lab.benchmarks.persevalbench.cases import PersEvalCase
 from persona_lab.benchmarks.persevalbench.experiment import PersEvalBench
 from persona_lab.benchmarks.persevalbench.records import LEGAL, RELATIONS
 from persona_lab.core.drive import drive
-from persona_lab.core.experiment import Estimate, Row, Score, Summary
 from persona_lab.core.flow import Model, Outcome
 from persona_lab.core.prompt import Reply, Request
+from persona_lab.core.scores import Estimate, Row, Score, Summary
 from persona_lab.core.store import Store
 from persona_lab.engines.scripted import ScriptedEngine
 from persona_lab.running.setup import configure

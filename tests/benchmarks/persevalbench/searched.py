@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from persona_lab.core.experiment import Estimate, Score, Summary
 from persona_lab.core.flow import Flow
+from persona_lab.core.scores import Estimate, Score, Summary
 from persona_lab.running.execute import execute
 from persona_lab.running.setup import configure, set_up
 from tests.benchmarks.persevalbench.data import write_scenarios

@@ -9,7 +9,7 @@ from persona_lab.annotate import main
 from persona_lab.benchmarks.persevalbench.audit_sheets import audited, draw_audit, read_audit
 from persona_lab.benchmarks.persevalbench.fidelity_sheets import DEFINITIONS
 from persona_lab.core.errors import ConfigError, DataError
-from persona_lab.core.experiment import Score, Summary
+from persona_lab.core.scores import Score, Summary
 from persona_lab.parsing.csv_sheet import read_sheet
 from persona_lab.parsing.sheet_key import Sheets
 from tests.benchmarks.persevalbench.data import CELLS, filled_in, write_scenarios

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from persona_lab.core.experiment import Score
 from persona_lab.core.prompt import Reply
+from persona_lab.core.scores import Score
 from tests.benchmarks.persevalbench.scripted import (
     experiment,
     outcomes_of,

@@ -18,7 +18,7 @@ from persona_lab.benchmarks.persevalbench.fidelity_sheets import (
 from persona_lab.benchmarks.persevalbench.loading import load_scenarios
 from persona_lab.benchmarks.persevalbench.records import SUBTYPES
 from persona_lab.core.errors import ConfigError, DataError
-from persona_lab.core.experiment import RowsTable, Score
+from persona_lab.core.scores import RowsTable, Score
 from persona_lab.parsing.csv_sheet import write_sheet
 from persona_lab.parsing.sheet_key import Sheets
 from tests.benchmarks.persevalbench.data import filled_in, write_scenarios

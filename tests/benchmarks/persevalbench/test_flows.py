@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from persona_lab.core.errors import ConfigError
-from persona_lab.core.experiment import Score
 from persona_lab.core.prompt import Reply, Request
+from persona_lab.core.scores import Score
 from tests.benchmarks.persevalbench.scripted import (
     always,
     experiment,

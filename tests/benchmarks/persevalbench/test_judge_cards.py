@@ -12,9 +12,9 @@ import pytest
 from rich.console import Console
 
 from persona_lab.core.errors import PersonaLabError
-from persona_lab.core.experiment import Estimate, Summary
 from persona_lab.core.flow import Model
 from persona_lab.core.prompt import Reply, Request
+from persona_lab.core.scores import Estimate, Summary
 from persona_lab.engines.scripted import ScriptedEngine
 from persona_lab.running.execute import execute
 from persona_lab.running.judge_card import card_lines, card_of, cards_for

@@ -8,7 +8,7 @@ import pytest
 
 from persona_lab.benchmarks.persevalbench.baseline import CONSTANT_OVER
 from persona_lab.benchmarks.persevalbench.experiment import PersEvalBench
-from persona_lab.core.experiment import Estimate
+from persona_lab.core.scores import Estimate
 from persona_lab.reporting.published import PublishedRow, load_published, matching
 from tests.conftest import ROOT
 

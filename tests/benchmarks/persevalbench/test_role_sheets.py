@@ -9,7 +9,7 @@ import pytest
 from persona_lab.annotate import main
 from persona_lab.benchmarks.persevalbench.role_sheets import draw_roles, read_roles
 from persona_lab.core.errors import ConfigError, DataError
-from persona_lab.core.experiment import RowsTable, Score, Summary
+from persona_lab.core.scores import RowsTable, Score, Summary
 from persona_lab.parsing.csv_sheet import write_sheet
 from persona_lab.parsing.sheet_key import Sheets
 from tests.benchmarks.persevalbench.data import filled_in, write_scenarios

@@ -9,7 +9,7 @@ import pytest
 from persona_lab.annotate import main
 from persona_lab.benchmarks.persevalbench.verdict_sheets import draw_verdicts, read_verdicts
 from persona_lab.core.errors import DataError
-from persona_lab.core.experiment import Score, Summary
+from persona_lab.core.scores import Score, Summary
 from persona_lab.parsing.sheet_key import Sheets
 from tests.benchmarks.persevalbench.data import CELLS, filled_in, write_scenarios
 

@@ -15,7 +15,7 @@ from persona_lab.benchmarks.realpref.answer_sheets import (
 )
 from persona_lab.benchmarks.realpref.prompts import DIMENSIONS, RUBRICS, judge_prompt
 from persona_lab.core.errors import ConfigError, DataError
-from persona_lab.core.experiment import Score
+from persona_lab.core.scores import Score
 from persona_lab.reporting.run_folder import write_scores
 from tests.benchmarks.realpref.annotators import items, written
 

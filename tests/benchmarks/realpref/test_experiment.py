@@ -17,9 +17,9 @@ from persona_lab.benchmarks.realpref.records import load_users
 from persona_lab.benchmarks.realpref.scoring import METRICS
 from persona_lab.core.drive import drive
 from persona_lab.core.errors import ConfigError, DataError
-from persona_lab.core.experiment import Score, Summary
 from persona_lab.core.flow import Model, Outcome
 from persona_lab.core.prompt import Reply, Request
+from persona_lab.core.scores import Score, Summary
 from persona_lab.core.store import Store
 from persona_lab.engines.scripted import ScriptedEngine, example_reply
 from persona_lab.running.setup import configure
