@@ -14,7 +14,6 @@ from __future__ import annotations
 import traceback
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
@@ -25,7 +24,6 @@ from persona_lab.core.flow import (
     Case,
     Encode,
     Encoder,
-    Engine,
     Flow,
     Model,
     Outcome,
@@ -33,8 +31,8 @@ from persona_lab.core.flow import (
     Shared,
     Watch,
 )
-from persona_lab.core.order import PrefixQueue
 from persona_lab.core.prompt import Reply, Request
+from persona_lab.core.session import Job, Live, Session
 
 C = TypeVar("C", bound=Case)
 T = TypeVar("T")
@@ -73,97 +71,8 @@ def drive(
         Stopped: `stop` said so. EngineError: a model died. StoreError: a reply cannot be saved.
     """
     serve = frozenset(models if roles is None else roles)
-    jobs = (_Job(case, lambda case=case: flow(case)) for case in cases)  # type: ignore[misc]
+    jobs = (Job(case, lambda case=case: flow(case)) for case in cases)  # type: ignore[misc]
     return _Drive(models, store, watch or Watch(), serve, encoders or {}, window, stop).run(jobs)
-
-
-@dataclass(frozen=True, eq=False)
-class _Job:
-    """Something to run, from its beginning: a case, or what cases share."""
-
-    case: Any
-    start: Callable[[], Flow[Any]]
-    shared: bool = False
-
-
-@dataclass
-class _Live:
-    """A flow under way, and what it waits for: a batch of requests, or texts to be encoded.
-
-    Attributes:
-        answer: what it is sent next where it waits for no batch.
-    """
-
-    job: _Job
-    flow: Flow[Any]
-    batch: list[Request] | None = None
-    replies: list[Reply | None] = field(default_factory=list)
-    texts: Encode | None = None
-    answer: Any = None
-    exchanges: list[tuple[Request, Reply]] = field(default_factory=list)
-
-    @classmethod
-    def of(cls, job: _Job) -> _Live:
-        """Begins a job."""
-        return cls(job, job.start())
-
-    def missing(self) -> list[Request]:
-        pairs = zip(self.batch or [], self.replies, strict=True)
-        return [request for request, reply in pairs if reply is None]
-
-    def receive(self, key: str, reply: Reply, roles: Collection[str]) -> None:
-        """Takes one model's reply; another model may have been asked the very same."""
-        for i, request in enumerate(self.batch or []):
-            if request.key == key and request.role in roles:
-                self.replies[i] = reply
-
-    def ended(self, result: Any, error: str = "") -> Outcome[Any, Any]:
-        return Outcome(self.job.case, result, self.exchanges, error, self.job.shared)
-
-
-@dataclass
-class _Session:
-    """A loaded model, its roles, the jobs that wait for it, and the flows beside it.
-
-    Attributes:
-        upstream: requests of what is shared. queue: those of cases.
-        flying: requests that the engine has. alive: flows; shared: those among them that are.
-    """
-
-    model: Model
-    engine: Engine
-    roles: frozenset[str]
-    jobs: deque[_Job]
-    upstream: PrefixQueue = field(default_factory=PrefixQueue)
-    queue: PrefixQueue = field(default_factory=PrefixQueue)
-    waiting: dict[str, list[_Live]] = field(default_factory=dict)
-    flying: int = 0
-    alive: int = 0
-    shared: int = 0
-
-    def joins(self, live: _Live) -> None:
-        self.alive += 1
-        self.shared += live.job.shared
-
-    def leaves(self, live: _Live) -> None:
-        self.alive -= 1
-        self.shared -= live.job.shared
-
-    def waits(self, live: _Live, requests: Iterable[Request]) -> None:
-        """Queues the requests of a flow, each key once."""
-        self.joins(live)
-        for key, request in {r.key: r for r in requests}.items():
-            if key not in self.waiting:
-                (self.upstream if live.job.shared else self.queue).push(request)
-            self.waiting.setdefault(key, []).append(live)
-
-    def next(self) -> Request | None:
-        """What to submit now: cases wait for what is shared, unless that waits for one of them."""
-        if self.upstream:
-            return self.upstream.pop()
-        if self.queue and not (self.shared and self.flying):
-            return self.queue.pop()
-        return None
 
 
 class _Drive:
@@ -186,37 +95,41 @@ class _Drive:
     ) -> None:
         self.models, self.watch = models, watch
         self.roles, self.window, self.stop = roles, window, stop
-        self.encoders, self.unencoded = encoders, list[_Live]()
+        self.encoders, self.unencoded = encoders, list[Live]()
         self.order = list(dict.fromkeys(models.values()))
         self.shelves = {m: store.shelf(m.identity) for m in self.order}
         self.failed: dict[tuple[Model, str], Reply] = {}
-        self.blocked: dict[Model, list[tuple[Request, _Job]]] = {m: [] for m in self.order}
+        self.blocked: dict[Model, list[tuple[Request, Job]]] = {m: [] for m in self.order}
         self.made: dict[str, Outcome[Any, Any]] = {}
-        self.wanting: dict[str, list[_Job]] = {}
+        self.wanting: dict[str, list[Job]] = {}
 
-    def run(self, jobs: Iterable[_Job]) -> Ending:
+    def run(self, jobs: Iterable[Job]) -> Ending:
         for job in jobs:  # first whatever the store alone can answer
             self._check_stop()
-            yield from self._go_on(_Live.of(job), None)
+            yield from self._go_on(Live.of(job), None)
             if len(self.unencoded) >= self.window:
                 yield from self._encode(None)
         yield from self._encode(None)
         while model := next((m for m in self.order if self.blocked[m]), None):
             yield from self._serve(model)
+        if self.roles >= set(self.models):  # else it may wait for a role that another run serves
+            yield from self._never_made()
 
     def _serve(self, model: Model) -> Ending:
         """Loads a model and keeps it until no case can go on with it."""
         blocked, self.blocked[model] = self.blocked[model], []
-        blocked.sort(key=lambda pair: (not pair[1].shared, pair[0].order))
+        blocked.sort(key=lambda pair: pair[0].order)
         self.watch.loading(model)
         roles = frozenset(r for r in self.roles if self.models[r] is model)
-        session = _Session(model, model.open(), roles, deque(job for _, job in blocked))
+        first = deque(job for _, job in blocked if job.shared)
+        jobs = deque(job for _, job in blocked if not job.shared)
+        session = Session(model, model.open(), roles, first, jobs)
         try:
             self.watch.loaded(model, session.engine)
-            while session.jobs or session.alive:
+            while session.first or session.jobs or session.alive:
                 self._check_stop()
-                while session.jobs and session.alive < self.window:
-                    yield from self._go_on(_Live.of(session.jobs.popleft()), session)
+                while (ready := session.first or session.jobs) and session.alive < self.window:
+                    yield from self._go_on(Live.of(ready.popleft()), session)
                 yield from self._encode(session)
                 while session.engine.room() > 0 and (request := session.next()):
                     session.engine.submit(request)
@@ -227,7 +140,7 @@ class _Drive:
         finally:
             session.engine.close()
 
-    def _receive(self, session: _Session) -> Ending:
+    def _receive(self, session: Session) -> Ending:
         """Saves what the engine has ready, then lets the flows see it."""
         answered = session.engine.poll(timeout=1.0)
         session.flying -= len(answered)
@@ -246,7 +159,7 @@ class _Drive:
                     session.leaves(live)
                     yield from self._go_on(live, session)
 
-    def _go_on(self, live: _Live, session: _Session | None) -> Ending:
+    def _go_on(self, live: Live, session: Session | None) -> Ending:
         """Advances a flow to its end, to a wait for the loaded model, or to another wait."""
         missing = live.missing()
         while not missing:
@@ -275,16 +188,16 @@ class _Drive:
                 first = min(later, key=lambda r: self.order.index(self.models[r.role]))
                 self.blocked[self.models[first.role]].append((first, live.job))
 
-    def _share(self, wanted: Shared, live: _Live, session: _Session | None) -> Ending:
+    def _share(self, wanted: Shared, live: Live, session: Session | None) -> Ending:
         """Closes a flow until what it wants is there; the first one has it made."""
         live.flow.close()
         under_way = wanted.case.id in self.wanting
         self.wanting.setdefault(wanted.case.id, []).append(live.job)
         if not under_way:
-            job = _Job(wanted.case, wanted.flow, shared=True)
-            yield from self._go_on(_Live.of(job), session)
+            job = Job(wanted.case, wanted.flow, shared=True)
+            yield from self._go_on(Live.of(job), session)
 
-    def _give(self, live: _Live, made: Outcome[Any, Any]) -> Outcome[Any, Any] | None:
+    def _give(self, live: Live, made: Outcome[Any, Any]) -> Outcome[Any, Any] | None:
         """Gives a flow what it shares; an error there is its own end."""
         self.watch.given(live.job.case, made.case)
         if made.error:
@@ -293,7 +206,7 @@ class _Drive:
         live.answer = made.result
         return None
 
-    def _end(self, outcome: Outcome[Any, Any], session: _Session | None) -> Ending:
+    def _end(self, outcome: Outcome[Any, Any], session: Session | None) -> Ending:
         """Hands out a result; with what is shared, those who wait for it begin again."""
         if not outcome.shared:
             self.watch.finished(outcome.case)
@@ -306,9 +219,18 @@ class _Drive:
             session.jobs.extendleft(reversed(wanting))
         else:
             for job in wanting:
-                yield from self._go_on(_Live.of(job), None)
+                yield from self._go_on(Live.of(job), None)
 
-    def _encode(self, session: _Session | None) -> Ending:
+    def _never_made(self) -> Ending:
+        """Ends those who wait for something that waits for itself."""
+        for name, jobs in self.wanting.items():
+            for job in jobs:
+                if not job.shared:
+                    self.watch.finished(job.case)
+                error = f"{name}: what is shared waits for itself"
+                yield Outcome(job.case, None, [], error, job.shared)
+
+    def _encode(self, session: Session | None) -> Ending:
         """Encodes what all waiting flows want, each text once, until no flow wants more."""
         while waiting := self.unencoded:
             self.unencoded = []
@@ -325,7 +247,7 @@ class _Drive:
                     session.leaves(live)
                 yield from self._go_on(live, session)
 
-    def _step(self, live: _Live) -> Outcome[Any, Any] | Shared | None:
+    def _step(self, live: Live) -> Outcome[Any, Any] | Shared | None:
         """Sends a flow what it waited for, and takes what it wants next."""
         answer, live.answer = live.answer, None
         if live.batch is not None:

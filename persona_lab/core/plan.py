@@ -8,6 +8,7 @@ not encoded: their vectors are made up.
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -21,7 +22,7 @@ from persona_lab.core.prompt import Reply, Request
 from persona_lab.core.store import Store
 
 T = TypeVar("T")
-_DIMENSIONS = 8
+_log = logging.getLogger("persona_lab")
 
 
 @dataclass
@@ -82,31 +83,35 @@ def plan(
         encoders=encoders,
         stop=stop,
     )
-    for _ in driven:
-        pass
+    for outcome in driven:
+        if outcome.error:  # so will the run, which says more
+            last = outcome.error.strip().splitlines()[-1]
+            _log.warning("planning %s: %s", outcome.case.id, last)
     return watch.roles
 
 
 class MadeUp:
     """Vectors that mean nothing, the same for the same text."""
 
+    def __init__(self, dimension: int = 8) -> None:
+        self._dimension = dimension
+
     def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Unit rows [N, 8]."""
-        rows = [_drawn(text) for text in texts]
-        found = np.array(rows, dtype=np.float32).reshape(-1, _DIMENSIONS)
+        """Unit rows [N, D]."""
+        rows = [self._drawn(text) for text in texts]
+        found = np.array(rows, dtype=np.float32).reshape(-1, self._dimension)
         unit: NDArray[np.float32] = found / np.linalg.norm(found, axis=1, keepdims=True)
         return unit
 
-
-def _drawn(text: str) -> NDArray[np.float64]:
-    seed = hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).digest()
-    return np.random.default_rng(int.from_bytes(seed)).standard_normal(_DIMENSIONS)
+    def _drawn(self, text: str) -> NDArray[np.float64]:
+        seed = hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).digest()
+        return np.random.default_rng(int.from_bytes(seed)).standard_normal(self._dimension)
 
 
 def _rehearsed(case: Case, flow: Flow[T], watch: _Planner) -> Flow[T]:
     """A flow whose texts are encoded only as long as no example had a part in them."""
     answer: Any = None
-    exact = True
+    exact, made_up = True, MadeUp()
     while True:
         try:
             wanted = flow.send(answer)
@@ -114,7 +119,11 @@ def _rehearsed(case: Case, flow: Flow[T], watch: _Planner) -> Flow[T]:
             result: T = end.value
             return result
         if isinstance(wanted, Encode):
-            answer = (yield wanted) if exact else MadeUp().vectors(wanted.texts)
+            if exact:
+                answer = yield wanted
+                made_up = MadeUp(answer.shape[1])  # flows put old and new vectors side by side
+            else:
+                answer = made_up.vectors(wanted.texts)
         elif isinstance(wanted, Shared):
             answer = yield _rehearsed_too(wanted, watch)
             exact &= wanted.case.id not in watch.inexact
@@ -128,9 +137,9 @@ def _rehearsed_too(wanted: Shared, watch: _Planner) -> Shared:
 
 
 class _Planner(Watch):
-    def __init__(self, roles: Iterable[str], tell: Callable[[str], None]) -> None:
-        self._tell = tell
-        self.roles = {role: RolePlan() for role in roles}
+    def __init__(self, models: Mapping[str, Model], tell: Callable[[str], None]) -> None:
+        self._tell, self._models = tell, models
+        self.roles = {role: RolePlan() for role in models}
         self._seen: set[tuple[str, str]] = set()
         self._made_up: set[tuple[str, str]] = set()
         self.inexact: set[str] = set()
@@ -140,19 +149,24 @@ class _Planner(Watch):
         exact = case.id not in self.inexact
         for request, remembered in zip(requests, known, strict=True):
             place = (request.role, request.key)
-            if place in self._made_up or not remembered:
-                self._made_up.add(place)
+            if not remembered:
+                self._made_up.add(self._asked_of(request))
+            if self.made_up(request):
                 self.inexact.add(case.id)
             if place in self._seen:
                 continue
             self._seen.add(place)
             self._exact[place] = exact
             self.roles[request.role].requests += 1
-            self.roles[request.role].remembered += remembered
+            self.roles[request.role].remembered += remembered and not self.made_up(request)
 
     def made_up(self, request: Request) -> bool:
         """Whether its reply is an example."""
-        return (request.role, request.key) in self._made_up
+        return self._asked_of(request) in self._made_up
+
+    def _asked_of(self, request: Request) -> tuple[str, str]:
+        """Roles of one model share their replies."""
+        return self._models[request.role].identity, request.key
 
     def given(self, case: Case, shared: Case) -> None:
         if shared.id in self.inexact:

@@ -83,6 +83,7 @@ class Summary:
     Attributes:
         card: what the run says of its target as a judge of others, by metric; empty where it says
             nothing. The runs that this judge serves in show it.
+        unread: replies behind what cases share that nothing could be made of, and all such replies.
         files: rows of further Parquet files in the run's folder, by the file's stem.
     """
 
@@ -93,3 +94,4 @@ class Summary:
     tables: list[RowsTable] = field(default_factory=list)
     card: Mapping[str, Estimate] = field(default_factory=dict)
     files: Mapping[str, list[Row]] = field(default_factory=dict)
+    unread: tuple[int, int] = (0, 0)

@@ -1,7 +1,7 @@
 """An appropriateness filter: which statements of a memory suit the reader of what is to be written,
 and its purpose?
 
-What is similar to a request is not what suits its reader, so the model that writes is asked first,
+What is similar to a request need not suit its reader, so the model that writes is asked first,
 once, about numbered statements; only those that it names go on. A sub-flow for any benchmark, in
 this project's own words: no paper prints such a question. The model is the one under test, so that
 no schema constrains its reply; one that cannot be read chooses nothing and rejects nothing.
@@ -85,7 +85,8 @@ def suitable(
 
 
 def parse_suitable(text: str, count: int) -> Parsed[list[int]]:
-    """Reads `{"suitable": [1, 4]}`, bare, fenced or between other words; the last one wins.
+    """Reads `{"suitable": [1, 4]}`, bare, fenced or between other words; the last one wins. What
+    stands behind it and could be another statement that cannot be read leaves no answer.
 
     A list that names anything but statements, or one of them twice, is no answer as a whole.
 
@@ -147,6 +148,8 @@ def _number(item: Any) -> int | str:
         return int(digits) if re.fullmatch(r"[0-9]{1,9}", digits) else "not_a_number"
     if isinstance(item, bool) or not isinstance(item, int | float):
         return "not_a_number"
+    if isinstance(item, int):
+        return item  # of any size, unlike what a float can hold
     if not math.isfinite(item):
         return "out_of_range"
     return int(item) if item == int(item) else "not_an_integer"

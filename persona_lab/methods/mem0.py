@@ -6,11 +6,11 @@ A sub-flow for `Shared`: whoever asks after the same history shares its memory.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from persona_lab.core.flow import Flow
-from persona_lab.core.prompt import Reply
+from persona_lab.core.prompt import Reply, Request
 from persona_lab.memory.ingest import ingest
 from persona_lab.memory.records import Asker, Exchange, Ingested, Memory, Variant
 
@@ -19,28 +19,54 @@ T = TypeVar("T")
 
 @dataclass
 class Spent:
-    """What a flow asked of models.
+    """What was asked of models: each request once, also where several flows asked it.
 
     Attributes:
-        failed: requests without a reply. computed_tokens: prompt tokens that no cache held.
+        replies: key of a request -> failed, prompt tokens, tokens that no cache held, completion.
     """
 
-    requests: int = 0
-    failed: int = 0
-    prompt_tokens: int = 0
-    computed_tokens: int = 0
-    completion_tokens: int = 0
+    replies: dict[str, tuple[int, int, int, int]] = field(default_factory=dict)
 
-    def __add__(self, other: Spent) -> Spent:
-        return Spent(*(mine + its for mine, its in zip(astuple(self), astuple(other), strict=True)))
-
-    def add(self, reply: Reply) -> None:
+    def add(self, request: Request, reply: Reply) -> None:
         """Counts a reply."""
-        self.requests += 1
-        self.failed += reply.outcome == "failed"
-        self.prompt_tokens += reply.counts.prompt
-        self.computed_tokens += reply.counts.prompt - reply.counts.cached
-        self.completion_tokens += reply.counts.completion
+        counts = reply.counts
+        self.replies[request.key] = (
+            int(reply.outcome == "failed"),
+            counts.prompt,
+            counts.prompt - counts.cached,
+            counts.completion,
+        )
+
+    def __or__(self, other: Spent) -> Spent:
+        return Spent(self.replies | other.replies)
+
+    @property
+    def requests(self) -> int:
+        """Distinct requests."""
+        return len(self.replies)
+
+    @property
+    def failed(self) -> int:
+        """Requests without a reply."""
+        return self._sum(0)
+
+    @property
+    def prompt_tokens(self) -> int:
+        """Tokens asked."""
+        return self._sum(1)
+
+    @property
+    def computed_tokens(self) -> int:
+        """Prompt tokens that were in no cache when they were asked."""
+        return self._sum(2)
+
+    @property
+    def completion_tokens(self) -> int:
+        """Tokens written."""
+        return self._sum(3)
+
+    def _sum(self, place: int) -> int:
+        return sum(counts[place] for counts in self.replies.values())
 
 
 @dataclass(frozen=True)
@@ -87,5 +113,5 @@ def _counted(flow: Flow[T], spent: Spent) -> Flow[T]:
             return result
         answer = yield wanted
         if isinstance(wanted, list):
-            for reply in answer:
-                spent.add(reply)
+            for request, reply in zip(wanted, answer, strict=True):
+                spent.add(request, reply)

@@ -3,7 +3,7 @@
     simcse, minilm, any encoder's name    cosine of sentence vectors (RealPref Appendix H.2: SimCSE)
     bm25                                  lexical
     fusion                                reciprocal rank fusion of an encoder and bm25
-    random, oracle                        bounds: what chance finds, and the evidence itself
+    random, oracle                        to compare with: what chance finds, the evidence itself
 
 A sub-flow: encoders are asked through `Encode`, so that the texts of all flows are encoded together
 and each text once.

@@ -114,14 +114,17 @@ def sources_at_best(sources: Sources, relevant: Collection[int], k: int) -> Meas
     if not relevant:
         return NO_EVIDENCE
     wanted = set(relevant)
-    useful = {frozenset(wanted.intersection(held)) for held in sources} - {frozenset[int]()}
-    # Texts held -> the fewest items that hold just these together.
+    every = {frozenset(wanted.intersection(held)) for held in sources} - {frozenset[int]()}
+    useful = [held for held in every if not any(held < other for other in every)]
+    if sum(map(len, useful)) == len(frozenset[int]().union(*useful)):  # none overlaps another
+        return Measured(sum(sorted(map(len, useful))[-k:]) / len(wanted))
+    # Texts held -> the fewest items, k at most, that hold just these together.
     fewest: dict[frozenset[int], int] = {frozenset(): 0}
     for held in useful:
-        for before, items in list(fewest.items()):
+        for before, items in [(texts, n) for texts, n in fewest.items() if n < k]:
             both = before | held
             fewest[both] = min(fewest.get(both, items + 1), items + 1)
-    return Measured(max(len(held) for held, n in fewest.items() if n <= k) / len(wanted))
+    return Measured(max(map(len, fewest)) / len(wanted))
 
 
 def _wanted(ranked: Sequence[int], relevant: Collection[int]) -> set[int]:

@@ -33,7 +33,7 @@ def json_objects(text: str) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
             return found, ("repaired",)
         try:
             literal = ast.literal_eval(body)
-        except (ValueError, SyntaxError, MemoryError, RecursionError):
+        except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
             return [], ()
         if isinstance(literal, dict):
             return [{str(k).strip().lower(): v for k, v in literal.items()}], ("repaired",)

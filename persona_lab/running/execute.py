@@ -196,11 +196,14 @@ def _problem(run: Run, summary: Summary) -> PersonaLabError | None:
             f"({failed[0].reason}); run again to ask for them anew"
         )
     lost = sum(score.outcome in ("unparsed", "truncated") for score in scores)
-    return _too_much_lost(run, lost, len(scores))
+    return _too_much_lost(run, lost, len(scores), summary.unread)
 
 
-def _too_much_lost(run: Run, lost: int, scores: int) -> PersonaLabError | None:
-    """Whether `max_unparsed` is exceeded by scores without a value, or by replies cut off."""
+def _too_much_lost(
+    run: Run, lost: int, scores: int, unread: tuple[int, int]
+) -> PersonaLabError | None:
+    """Whether `max_unparsed` is exceeded by scores without a value, by replies cut off, or by
+    replies for what cases share that could not be used."""
     limit = run.setup.run.max_unparsed
     if limit is None:
         return None
@@ -209,6 +212,7 @@ def _too_much_lost(run: Run, lost: int, scores: int) -> PersonaLabError | None:
     for count, total, what in (
         (lost, scores, "scores are unparsed or truncated"),
         (cut, len(replies), "replies reached their token budget"),
+        (*unread, "replies of the memory could not be used"),
     ):
         if count > limit * total:
             return PersonaLabError(

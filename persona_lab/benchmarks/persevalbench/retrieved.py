@@ -2,8 +2,10 @@
 
 Beyond the paper, whose contexts are fixed windows or know the evidence. What can be retrieved is a
 turn, that is one message; the query is the bare target request. What is found is shown in the order
-of the conversation. As many turns as `recent` shows, so that the two differ in which turns they are
-and not in how many. Evidence are the turns that express state A or B.
+of the conversation. At most as many turns as `recent` shows, so that with an encoder the two differ
+in which turns they are and not in how many; `bm25` finds only turns that share a word with the
+request, and the oracle shows no more than the evidence. Evidence are the turns that express state
+A or B.
 """
 
 from __future__ import annotations

@@ -85,8 +85,11 @@ class RealPref:
         """Asks the question or questions of a case, and each judge about an open-ended answer."""
         asked = case.questions
         row = self._row(case, asked[0])
-        found, evidence = yield from self.mitigations.before(case, row)
-        replies = yield [self._request(case, question, found) for question in asked]
+        found = yield from self.mitigations.before(case, row)
+        if found.problem:
+            return found.scores + self._unasked(case, found.problem)
+        evidence = found.scores
+        replies = yield [self._request(case, question, found.text) for question in asked]
         if case.task != "open_ended":
             return evidence + [
                 classification_score(self._row(case, question), case.task, question, reply)
@@ -122,8 +125,8 @@ class RealPref:
         memories = [outcome for outcome in outcomes if outcome.shared]
         outcomes = [outcome for outcome in outcomes if not outcome.shared]
         scores = [score for outcome in outcomes for score in self._scores(outcome)]
-        report = memory_report(memories, outcomes, self.run.seed)
-        spent = [outcome.result.spent for outcome in memories if outcome.result is not None]
+        report = memory_report(memories, [o.case for o in outcomes] or self.cases(), self.run.seed)
+        written = [outcome.result for outcome in memories if outcome.result is not None]
         human = self.settings.human_scores
         tables = repeats_tables(scores, self.settings.repeats)
         tables += agreement_tables(scores, resolve_data(human, self.root) if human else None)
@@ -133,15 +136,20 @@ class RealPref:
             all_estimates(scores, outcomes, self.settings, self.run.seed) + report.estimates,
             significance(scores, self.run.seed),
             notes(scores, self.settings, filler.note if filler else ""),
-            tables + report.tables + spent_by_method(outcomes, spent),
+            tables + report.tables + spent_by_method(outcomes, [one.spent for one in written]),
             files={"memories": report.memories},
+            unread=(
+                sum(len(one.ingested.failures) for one in written),
+                sum(one.spent.requests for one in written),
+            ),
         )
 
     def _scores(self, outcome: Outcome[RealPrefCase, list[Score]]) -> list[Score]:
         if outcome.result is not None:
             return outcome.result
-        case = outcome.case
-        reason = outcome.error.strip().splitlines()[-1]
+        return self._unasked(outcome.case, outcome.error.strip().splitlines()[-1])
+
+    def _unasked(self, case: RealPrefCase, reason: str) -> list[Score]:
         return [
             score
             for question in case.questions

@@ -36,18 +36,18 @@ class MemoryReport:
 
 def memory_report(
     memories: Sequence[Outcome[Remembered, Written]],
-    outcomes: Sequence[Outcome[RealPrefCase, list[Score]]],
+    cases: Sequence[RealPrefCase],
     seed: int,
 ) -> MemoryReport:
     """The report of a run; empty without memories.
 
     Args:
-        outcomes: of the cases, whose conditions the memories stand under.
+        cases: whose conditions the memories stand under.
     """
     written = [(o.case, o.result) for o in memories if o.result is not None]
     if not written:
         return MemoryReport()
-    conditions = _conditions(outcomes)
+    conditions = _conditions(cases)
     scores = [
         score
         for case, made in written
@@ -67,11 +67,11 @@ def memory_report(
 
 
 def _conditions(
-    outcomes: Sequence[Outcome[RealPrefCase, list[Score]]],
+    cases: Sequence[RealPrefCase],
 ) -> dict[tuple[str, str], list[dict[str, str]]]:
     """Expression and context -> the facets of each condition of Mem0 that there is."""
     found: dict[tuple[str, str], dict[tuple[str, ...], dict[str, str]]] = {}
-    for case in (o.case for o in outcomes if o.case.method == "mem0"):
+    for case in (case for case in cases if case.method == "mem0"):
         facets = {name: case.facets[name] for name in BY}
         found.setdefault((case.expression, case.context), {})[tuple(facets.values())] = facets
     return {place: list(conditions.values()) for place, conditions in found.items()}
@@ -110,6 +110,7 @@ def _row(case: Remembered, made: Written) -> Row:
     row: Row = {"user": case.user.id, "expression": case.expression, "context": case.context}
     row |= {"history": case.id, "turns": counts.exchanges, "facts": counts.facts}
     row |= {"memories": len(ingested.memories), "failures": len(ingested.failures)}
+    row |= {"without reply": spent.failed}
     row |= {str(kind): number for kind, number in counts.events.items()}
     row |= {"removed": len(ingested.removed), "said twice": counts.duplicates}
     row |= {"not text": counts.skipped, "other script": counts.language_mismatch}

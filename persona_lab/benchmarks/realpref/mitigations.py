@@ -5,7 +5,7 @@ Beside what a method finds stand what chance finds on average and the evidence i
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from persona_lab.benchmarks.realpref.cases import RealPrefCase
 from persona_lab.benchmarks.realpref.context import CaseHistories
@@ -20,9 +20,11 @@ from persona_lab.benchmarks.realpref.retrieved import evidence, rag_text, search
 from persona_lab.benchmarks.realpref.scoring import (
     IN_MEMORY,
     NOTHING_FOUND,
+    SHOWN,
     Row,
     chance_scores,
     measured_scores,
+    retrieval_metrics,
     retrieval_scores,
 )
 from persona_lab.benchmarks.realpref.settings import RealPrefSettings
@@ -36,8 +38,19 @@ from persona_lab.methods.mem0 import Written, sources, write
 from persona_lab.methods.rag import ORACLE, RANDOM
 from persona_lab.metrics.retrieval import sources_recalled
 
-Found = tuple[str, list[Score]]
-"""What stands before the question, and the scores of the search for it."""
+
+@dataclass(frozen=True)
+class Found:
+    """What a method puts before a question.
+
+    Attributes:
+        text: empty where it puts nothing there. scores: of the search for it.
+        problem: why the question cannot be asked: what it would rest on is not all there.
+    """
+
+    text: str = ""
+    scores: list[Score] = field(default_factory=list)
+    problem: str = ""
 
 
 class Mitigations:
@@ -68,7 +81,7 @@ class Mitigations:
             return (yield from self._retrieved(case, row))
         if case.method == "mem0":
             return (yield from self._remembered(case, row))
-        return "", []
+        return Found()
 
     def replaces_history(self, case: RealPrefCase) -> bool:
         """Whether a case is asked without its history."""
@@ -85,16 +98,22 @@ class Mitigations:
         scores = retrieval_scores(row, ranked, relevant, how.k)
         scores += chance_scores(row, len(offered), len(relevant), how.k, RANDOM)
         scores += retrieval_scores(row, relevant[: how.k], relevant, how.k, ORACLE)
-        return rag_text([offered[position] for position in ranked]) if ranked else "", scores
+        scores.append(row.score(SHOWN, float(len(ranked)), "ok"))
+        return Found(rag_text([offered[p] for p in ranked]) if ranked else "", scores)
 
     def _remembered(self, case: RealPrefCase, row: Row) -> Flow[Found]:
         """Mem0: all questions after a history share its memory."""
         how, query, built = self.settings.mem0, case.asked.query, self.histories.of(case)
         of = Remembered(case.user, case.asked, case.expression, case.context)
         written: Written = yield Shared(of, lambda: self._write(of))
+        relevant = evidence_turns(built, query.preference)
+        if failed := written.spent.failed:
+            problem = f"{failed} of {written.spent.requests} requests of the memory failed"
+            metrics = retrieval_metrics(how.k) if relevant else ()
+            scores = [row.score(metric, None, "failed", problem) for metric in metrics]
+            return Found(scores=scores, problem=problem)
         memories = written.ingested.memories
         recalled = yield from recall(query.query, written.ingested, how.encoder, how.k)
-        relevant = evidence_turns(built, query.preference)
         held = sources(memories, exchanges(built))
         ranked = [memories.index(memory) for memory in recalled]
         reason = "" if recalled else NOTHING_FOUND
@@ -107,7 +126,8 @@ class Mitigations:
         kept = sources_recalled(held, range(len(held)), relevant)
         if kept.value is not None:
             scores.append(row.score(IN_MEMORY, kept.value, "ok"))
-        return mem0_text(recalled) if recalled else "", scores
+        scores.append(row.score(SHOWN, float(len(recalled)), "ok"))
+        return Found(mem0_text(recalled) if recalled else "", scores)
 
     def _write(self, of: Remembered) -> Flow[Written]:
         how = self.settings.mem0

@@ -38,7 +38,8 @@ class Mem0Settings(Strict):
     Attributes:
         variant: the paper's two stages, or `add_only`.
         messages: last messages that extraction sees (Mem0's m). similar: memories that a decision
-            sees (Mem0's s). facts: that one turn gives at most. k: memories that a question
+            sees (Mem0's s). facts: that one turn gives at most, where
+            the engine holds answers to their schema. k: memories that a question
             recalls.
         history: whether the prompt keeps the whole history before the memories.
     """
@@ -60,7 +61,8 @@ class Mem0Settings(Strict):
             for value, default in ((self.encoder, usual.encoder), (self.variant, usual.variant))
             if value != default
         ]
-        for name in ("messages", "similar", "facts", "k", "history"):
+        decides = ("similar",) if self.variant == "two_stage" else ()
+        for name in ("messages", *decides, "facts", "k", "history"):
             if (value := getattr(self, name)) != getattr(usual, name):
                 parts.append(f"{name}_{value}")
         return "_".join(parts)

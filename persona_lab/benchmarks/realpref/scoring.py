@@ -25,6 +25,8 @@ SHARE = Metric(0.0, 1.0)
 EXAMPLE_VERDICT = json.dumps({"Judge_Reason": "Mentions it and builds on it.", "Score": 4})
 NOTHING_FOUND = "nothing_found"
 """Reason of retrieval scores where no text was retrieved: nothing was shown."""
+SHOWN = "texts_shown"
+"""How many retrieved texts stand before a question; of no estimate."""
 IN_MEMORY = "evidence_in_memory"
 """Share of the evidence turns that any memory stands for: what writing left to be recalled."""
 ANSWER_CUT = "answer_cut"

@@ -9,8 +9,8 @@ from persona_lab.benchmarks.realpref.scoring import (
     ANSWER_CUT,
     IN_MEMORY,
     METRICS,
-    NOTHING_FOUND,
     SHARE,
+    SHOWN,
     retrieval_metrics,
 )
 from persona_lab.benchmarks.realpref.settings import Contexts, RealPrefSettings
@@ -83,13 +83,18 @@ def notes(scores: Sequence[Score], settings: RealPrefSettings, filler: str) -> l
     """
     found = [filler] if filler else []
     found += scale_notes(settings.context)
-    recalls = [s for s in scores if s.metric in {f"recall@{k}" for k in _retrieved(settings)}]
-    for method in dict.fromkeys(s.facets["method"] for s in recalls):
-        mine = [s for s in recalls if s.facets["method"] == method]
-        if empty := sum(s.reason == NOTHING_FOUND for s in mine):
+    shown = [s for s in scores if s.metric == SHOWN]
+    for method in dict.fromkeys(s.facets["method"] for s in shown):
+        mine = [s for s in shown if s.facets["method"] == method]
+        if empty := sum(s.value == 0 for s in mine):
             found.append(
                 f"In {empty} of {len(mine)} cases {method} found nothing and showed nothing."
             )
+    if any(s.metric == IN_MEMORY for s in scores):
+        found.append(
+            "Mem0's recall, random and oracle are over its memories and the turns that they stand "
+            "for, RAG's over turns; evidence in memory is what writing kept."
+        )
     judged = [s for s in scores if s.metric == "overall"]
     if cut := sum(s.reason == ANSWER_CUT for s in judged):
         budget = settings.max_tokens.open_ended

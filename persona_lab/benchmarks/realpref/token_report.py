@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
+from operator import or_
 
 from persona_lab.benchmarks.realpref.cases import RealPrefCase
 from persona_lab.core.flow import Outcome
@@ -41,17 +43,17 @@ def spent_by_method(
     their histories, and a run that was stopped begins with an empty one. So it is no estimate.
 
     Args:
-        memories: what writing each memory took.
+        memories: what writing each memory took; what several histories begin with is asked once.
     """
     spent: dict[tuple[str, str], Spent] = {}
     for outcome in outcomes:
-        place = (outcome.case.facets["method"], "target")
-        mine = spent.setdefault(place, Spent())
+        mine = spent.setdefault((outcome.case.facets["method"], "target"), Spent())
         for request, reply in outcome.exchanges:
             if request.role == "target":
-                mine.add(reply)
-    for method in [o.case.facets["method"] for o in outcomes if o.case.method == "mem0"][:1]:
-        spent[method, "memory"] = sum(memories, Spent())
+                mine.add(request, reply)
+    if memories:
+        methods = [o.case.facets["method"] for o in outcomes if o.case.method == "mem0"]
+        spent[methods[0] if methods else "mem0", "memory"] = reduce(or_, memories)
     if len({method for method, _ in spent}) < 2 and not memories:
         return []
     rows: list[Row] = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -32,6 +33,7 @@ from persona_lab.engines.scripted import ScriptedEngine, example_reply
 from persona_lab.memory.prompts import DECIDE, EXTRACT, SUMMARISE
 from persona_lab.memory.records import Event, Exchange, Memory
 from persona_lab.methods.mem0 import sources
+from persona_lab.running.encoders import open_encoders
 from persona_lab.running.execute import execute
 from persona_lab.running.setup import Setup, configure, planned, set_up
 from tests.conftest import ROOT
@@ -237,8 +239,17 @@ def test_a_memory_without_all_its_replies_fails_the_run_until_they_are_there(
             return Reply.failed("out of memory")
         return example_reply(request)
 
-    with pytest.raises(PersonaLabError, match=r"scores have no reply \(\d+ of \d+ requests of the"):
+    with pytest.raises(PersonaLabError, match=r"scores have no reply \(10 of 114 requests of the"):
         run(tmp_path, reply=fails)
+    [path] = tmp_path.glob("*/results.json")
+    before = json.loads(path.read_text(encoding="utf-8"))
+    # Nothing is asked and nothing is measured on a memory that is not whole.
+    assert before["usage"]["target"]["requests"] == 0
+    for metric in ("overall", "recall@5", "memories"):
+        [one] = [e for e in before["estimates"] if e["metric"] == metric]
+        assert (one["value"], one["n"], one["failed"]) == (None, 0, 1)
+    [row] = table(before, "Memories, by history")
+    assert row["without reply"] == 10
     found, _, _, _ = run(tmp_path)
     assert found["status"] == "complete"
     assert estimate(found, "memory_failures") == 0.0
@@ -279,6 +290,11 @@ def test_nested_contexts_share_what_their_histories_share(tmp_path: Path) -> Non
     # the summary behind normal's last turns.
     extracts = [r for r in asked if text_of(r).startswith(EXTRACT)]
     assert len(extracts) == extended["turns"]
+    # The table of tokens counts what both share once, as the usage does.
+    [spent] = [row for row in _tokens(found) if row["role"] == "memory"]
+    usage = found["usage"]["memory"]
+    counted = [usage[name] for name in ("served", "prompt_tokens", "computed_prompt_tokens")]
+    assert [spent[name] for name in ("requests", "asked", "computed")] == counted
 
 
 def test_add_only_decides_nothing(tmp_path: Path) -> None:
@@ -293,6 +309,13 @@ def test_add_only_decides_nothing(tmp_path: Path) -> None:
 def test_preferences_that_no_history_voices_have_no_recall(tmp_path: Path) -> None:
     found, _, _, _ = run(tmp_path, "benchmark.preferences=[generalized]")
     assert not [e for e in found["estimates"] if e["metric"].startswith(("recall", "evidence"))]
+
+    def nothing(request: Request) -> Reply:
+        extracts = text_of(request).startswith(EXTRACT)
+        return Reply('{"facts": []}') if extracts else example_reply(request)
+
+    empty, _, _, _ = run(tmp_path / "empty", "benchmark.preferences=[generalized]", reply=nothing)
+    assert f"In 1 of 1 cases {MINILM} found nothing and showed nothing." in empty["notes"]
     assert estimate(found, "memories") == TURNS
 
 
@@ -301,6 +324,67 @@ def test_easy_test_has_a_memory_for_each_preference(tmp_path: Path) -> None:
     rows = table(found, "Memories, by history")
     assert len({row["history"] for row in rows}) == 2
     assert estimate(found, "recall@5 (oracle)") == 1.0
+
+
+def test_a_blank_question_fails_its_own_case(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    shutil.copytree(ROOT / "data" / "realpref_sample", data)
+    [path] = data.glob("*quer*.json")
+    queries = json.loads(path.read_text(encoding="utf-8"))
+    queries["00001"][0]["Query"] = " "
+    path.write_text(json.dumps(queries), encoding="utf-8")
+    with pytest.raises(PersonaLabError, match=r"1 cases failed .*blank"):
+        run(tmp_path / "runs", f"benchmark.path={data}", "benchmark.queries=2")
+    [found] = (tmp_path / "runs").glob("*/results.json")
+    estimates = json.loads(found.read_text(encoding="utf-8"))["estimates"]
+    assert [e["n"] for e in estimates if e["metric"] == "overall"] == [1]
+
+
+def test_memories_alone_can_be_written_now(tmp_path: Path) -> None:
+    def refused(request: Request) -> Reply:
+        return Reply.failed("oom") if request.role == "memory" else example_reply(request)
+
+    with pytest.raises(PersonaLabError, match="scores have no reply"):
+        run(tmp_path, "roles=memory", reply=refused)
+    found, _, _, _ = run(tmp_path, "roles=memory")
+    assert found["status"] == "partial"
+    assert estimate(found, "memories") == TURNS
+    [row] = _tokens(found)
+    assert (row["role"], row["requests"]) == ("memory", 2 * TURNS + 10)
+    _, _, _, rest = run(tmp_path)
+    assert {r.role for r in rest} == {"target", "judge"}
+
+
+def test_lost_memories_count_for_max_unparsed(tmp_path: Path) -> None:
+    def prose(request: Request) -> Reply:
+        return Reply("Sure!") if request.role == "memory" else example_reply(request)
+
+    # Every extraction and every summary is unreadable, and no fact is left to decide on.
+    with pytest.raises(PersonaLabError, match="62 of 62 replies of the memory could not be used"):
+        run(tmp_path, "max_unparsed=0.1", reply=prose)
+
+
+def test_a_plan_goes_on_from_what_is_remembered(tmp_path: Path) -> None:
+    """A decision has no reply yet; behind it others update: real vectors and made-up ones meet."""
+
+    def decides(request: Request, then: Reply | None) -> Reply:
+        text = text_of(request)
+        fact = text.split("## New fact\n")[1] if text.startswith(DECIDE) else ""
+        if "(t30)" in fact and then:
+            return then
+        if fact and int(fact.split("(t")[1].removesuffix(")")) > 40:
+            return Reply(json.dumps({"event": "UPDATE", "id": "1", "text": f"It is {fact}"}))
+        return example_reply(request)
+
+    with pytest.raises(PersonaLabError):
+        run(tmp_path, reply=lambda request: decides(request, Reply.failed("out of memory")))
+    setup = noting(set_up(configure(ROOT, MEM0)), [])
+    encoders = open_encoders(setup.encoders, tmp_path / "vectors", lambda: False, lambda text: None)
+    with Store(tmp_path / "replies", None) as store:
+        plans = planned(setup, store, encoders)
+    assert (plans["memory"].exact, plans["target"].requests, plans["judge"].requests) == (1, 1, 3)
+    _, _, _, asked = run(tmp_path, reply=lambda request: decides(request, None))
+    assert sum(r.role == "memory" for r in asked) >= 1
 
 
 def test_a_plan_counts_the_memory_and_encodes_no_example(tmp_path: Path) -> None:
@@ -336,5 +420,5 @@ def test_what_cannot_be_remembered_is_refused(arguments: list[str], problem: str
 
 def test_what_is_not_the_default_stands_in_the_methods_name() -> None:
     assert Mem0Settings().difference == ""
-    changed = Mem0Settings(encoder="minilm", variant="add_only", messages=4, k=10)
+    changed = Mem0Settings(encoder="minilm", variant="add_only", messages=4, similar=3, k=10)
     assert changed.difference == "minilm_add_only_messages_4_k_10"
