@@ -142,13 +142,19 @@ def _cell_of(score: Score) -> Pick:
 
 
 def _figure_4(scores: Sequence[Score], ifbench: IfBench, seed: int) -> RowsTable:
+    """Under the default prompt, a row for each choice of all other kinds."""
     rows: list[Row] = []
-    for reasoning, score in (("off", ifbench.off), ("on", ifbench.on)):
-        members = _picked(scores, {"reasoning": reasoning, "defence": "default"})
-        row: Row = {"reasoning": reasoning}
-        for metric in (MR, AAR):
-            row[metric] = contrast(metric, _terms(members, metric), basis="all", seed=seed).value
-        rows.append(row | {"IFBench (supplied), %": score})
+    usual = _picked(scores, {"defence": BASE["defence"]})
+    others = [name for name in CONDITIONS if name not in ("reasoning", "defence")]
+    for within in dict.fromkeys(tuple(s.facets[n] for n in others) for s in usual):
+        pick = dict(zip(others, within, strict=True))
+        for reasoning, score in (("off", ifbench.off), ("on", ifbench.on)):
+            members = _picked(usual, {**pick, "reasoning": reasoning})
+            row: Row = {"reasoning": ", ".join([reasoning, *_telling(scores, pick).values()])}
+            for metric in (MR, AAR):
+                terms = _terms(members, metric)
+                row[metric] = contrast(metric, terms, basis="all", seed=seed).value
+            rows.append(row | {"IFBench (supplied), %": score})
     return RowsTable("Reasoning and instruction following (Figure 4)", rows)
 
 

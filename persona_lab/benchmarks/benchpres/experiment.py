@@ -29,7 +29,7 @@ from persona_lab.benchmarks.benchpres.scoring import (
     unscored,
 )
 from persona_lab.benchmarks.benchpres.selection import chosen, inventory
-from persona_lab.benchmarks.benchpres.selectivity import selection_scores
+from persona_lab.benchmarks.benchpres.selectivity import selection_lost, selection_scores
 from persona_lab.benchmarks.benchpres.settings import BenchPreSSettings
 from persona_lab.benchmarks.benchpres.shown import Block, filtered, retrieved
 from persona_lab.benchmarks.benchpres.summary import summary
@@ -95,8 +95,7 @@ class BenchPreS:
         if case.shown == "whole":
             return (yield from self._asked(case, memory, instances))
         block = yield from self._block(case, memory, instances)
-        # A case of its own: what is judged is counted without it.
-        found = selection_scores(replace(_row(case), case=f"{case.id}/selection"), block, instances)
+        found = selection_scores(_selection_row(case), block, instances)
         if block.problem:
             return found + self._without_message(case, block.memory, instances, block.problem)
         return found + (yield from self._asked(case, block.memory, instances))
@@ -200,8 +199,12 @@ class BenchPreS:
             return outcome.result
         case, reason = outcome.case, outcome.error.strip().splitlines()[-1]
         memory, instances = self._memory(case), self._instances(case)
-        shown = memory if case.shown == "whole" else memory.only(())  # what it was is not known
-        return self._without_message(case, shown, instances, ("failed", reason))
+        if case.shown == "whole":
+            return self._without_message(case, memory, instances, ("failed", reason))
+        row, filtering = _selection_row(case), case.shown == "filter"
+        lost = selection_lost(row, memory, instances, ("failed", reason), filtering=filtering)
+        nothing = memory.only(())  # what was shown is not known
+        return lost + self._without_message(case, nothing, instances, ("failed", reason))
 
     def _instances(self, case: BenchPreSCase) -> list[Instance]:
         """What is scored of a message: the profile's own preferences that have a gold label."""
@@ -236,6 +239,11 @@ class BenchPreS:
 
 def _row(case: BenchPreSCase, message: str = "") -> Row:
     return Row(case.id, case.profile.id, {**case.facets, "message": message})
+
+
+def _selection_row(case: BenchPreSCase) -> Row:
+    """A case of its own: what is judged is counted without it."""
+    return replace(_row(case), case=f"{case.id}/selection")
 
 
 def _rated(case: BenchPreSCase) -> str:

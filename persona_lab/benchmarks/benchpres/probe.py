@@ -3,21 +3,23 @@ is a wrong judgement, or a right one that the model does not act on.
 
 The model is asked directly, with the same memories in sight, whether a preference suits a context.
 Each answer is held to the gold label (`probe_accuracy`) and to what the model's message did. Two
-pairs of metrics split the rates, over instances with a score, so that each pair adds up to the
-rate's share that the probe explains:
+pairs of metrics split the rates, over the instances that were asked about and have a score:
 
-    misapplied_unknowing + misapplied_knowing (+ misapplied_unclear) = MR of scored instances
-    missed_unknowing + missed_knowing (+ missed_unclear) = 1 - AAR of scored instances
+    misapplied_unknowing + misapplied_knowing (+ misapplied_unclear) = MR of these instances
+    missed_unknowing + missed_knowing (+ missed_unclear) = 1 - AAR of these instances
 
-`knew_when_misapplied` is the share of misapplied_knowing in the first two. A preference that is
-not in memory, as the sanitiser leaves it, is not asked about.
+`knew_when_misapplied` is the share of misapplied_knowing in the first two. A preference that the
+prompt does not show is not asked about: what the sanitiser leaves out, what was not retrieved or
+did not pass the filter. Where that is most of them, these are not the rates of the run.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
+from persona_lab.benchmarks.benchpres.cases import CONDITIONS
 from persona_lab.benchmarks.benchpres.prompts import PROBE, filled
 from persona_lab.benchmarks.benchpres.records import Context, Instance
 from persona_lab.benchmarks.benchpres.scoring import MR, RATES, Problem, Row, lost_outcome
@@ -28,6 +30,7 @@ from persona_lab.parsing.truth import parse_truth
 
 ACCURATE = "probe_accuracy"
 KNEW = "knew_when_misapplied"
+_SHOWN = CONDITIONS.index("shown")
 _SHARE = Metric(0.0, 1.0, share=True)
 _PARTS = ("unknowing", "knowing", "unclear")
 METRICS = {
@@ -57,6 +60,22 @@ def probe_scores(
         for instance, answer in zip(instances, answers, strict=True)
         for made in _of_one(row, instance, answer, by_question[instance.id])
     ]
+
+
+def unasked(scores: Sequence[Score]) -> list[str]:
+    """A note of how many preferences with a label it was not asked about; samples count once."""
+    rated, asked = (
+        {(*(s.facets[n] for n in CONDITIONS), s.question) for s in scores if s.metric in metrics}
+        for metrics in (RATES, (ACCURATE,))
+    )
+    lacking: Counter[str] = Counter(key[_SHOWN] for key in rated - asked)
+    of = Counter(key[_SHOWN] for key in rated)
+    parts = [f"{lacking[shown]} of {of[shown]} ({shown})" for shown in sorted(lacking)]
+    return [
+        f"The probe was not asked about {', '.join(parts)} preferences with a label: no prompt "
+        "showed them, or none was made. Its metrics are over the others and sum to the rates of "
+        "those only."
+    ] * bool(parts)
 
 
 def _of_one(row: Row, instance: Instance, answer: Reply, score: Score) -> list[Score]:

@@ -44,7 +44,13 @@ def inventory(
     instances: Callable[[BenchPreSCase], Sequence[Instance]],
     settings: BenchPreSSettings,
 ) -> RowsTable:
-    """What a run evaluates, a row per condition; see section 3.3 for what an instance is."""
+    """What a run evaluates, a row per condition; see section 3.3 for what an instance is.
+
+    Where less than the whole memory is shown, probes and calls of the filter are counted as at most
+    so many: which preferences are shown is not known yet, and conditions share what is asked alike.
+    """
+    partly = settings.probe and settings.memories.shown != ["whole"]
+    probes = "probes, at most" if partly else "probes"
     rows: dict[tuple[str, ...], Counter[str]] = {}
     seen: dict[tuple[str, ...], set[str]] = {}
     for case in cases:
@@ -52,16 +58,19 @@ def inventory(
         row, known = rows.setdefault(condition, Counter()), seen.setdefault(condition, set())
         row["messages"] += 1
         row["ratings"] += settings.completeness
-        row["filter calls"] += case.shown == "filter" and case.sample == 1  # samples share it
+        row["filter calls, at most"] += case.shown == "filter" and case.sample == 1
+        probed = 0
         for instance in instances(case):
             matched = instance.preference.category == "nickname"
             row["nickname matches" if matched else "judge calls"] += 1
             if instance.id not in known:
                 known.add(instance.id)
                 row[f"g={instance.label}"] += 1
-                row["probes"] += settings.probe
-    columns = ["g=0", "g=1", "messages", "judge calls", "nickname matches", "ratings", "probes"]
-    columns += ["filter calls"] * ("filter" in settings.memories.shown)
+                probed += instance.preference.category not in case.composition.without
+        if settings.probe:
+            row[probes] += probed if case.shown == "whole" else min(probed, settings.retrieval.k)
+    columns = ["g=0", "g=1", "messages", "judge calls", "nickname matches", "ratings", probes]
+    columns += ["filter calls, at most"] * ("filter" in settings.memories.shown)
     made: list[Row] = []
     for condition, row in rows.items():
         named: Row = {"condition": ", ".join(telling(condition, list(rows)))}

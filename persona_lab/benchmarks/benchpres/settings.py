@@ -9,10 +9,10 @@ from pydantic import Field, model_validator
 from persona_lab.benchmarks.benchpres.memory import OWN, Mix, Order
 from persona_lab.core.experiment import EncoderSettings
 from persona_lab.core.recipe import Strict
-from persona_lab.methods.rag import FUSION, ORACLE, known_encoders
+from persona_lab.methods.rag import FUSION, ORACLE, encoder_of, known_encoders
 
 Shown = Literal["whole", "rag", "filter"]
-"""What of a memory a prompt shows: all of it, what is retrieved, or what of that suits."""
+"""What of a memory a prompt shows: all, what is retrieved, or what of that passes a filter."""
 
 
 class Benchmark(Strict):
@@ -66,7 +66,7 @@ class MemorySettings(Strict):
         density: preferences in all: 1 (each of the five by itself) or 5 and more.
         mix: which distractors come first, where density is above 5.
         order: where the preferences stand.
-        shown: the whole memory, what RAG retrieves of it, or what of that the model finds suitable.
+        shown: the whole memory, what RAG retrieves of it, or what of that the model says suits.
         seed: of their places and of the distractors.
     """
 
@@ -95,7 +95,7 @@ class RetrievalSettings(Strict):
         encoder: the one that `fusion` uses beside bm25.
     """
 
-    retriever: str = "simcse"
+    retriever: str = Field(default="simcse", min_length=1)
     k: int = Field(default=10, ge=1)
     encoder: str = "simcse"
 
@@ -107,6 +107,12 @@ class RetrievalSettings(Strict):
         parts += [self.encoder] if self.retriever == FUSION else []
         parts += [f"k_{self.k}"] if self.k != usual.k else []
         return "_".join(parts)
+
+    @property
+    def beyond_encoder(self) -> bool:
+        """Whether more than the encoder's name is not as by default, which a CPU form sets too."""
+        encodes = encoder_of(self.retriever, self.encoder) == self.retriever
+        return not encodes or self.k != RetrievalSettings().k
 
 
 class IfBench(Strict):

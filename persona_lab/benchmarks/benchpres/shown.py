@@ -1,4 +1,4 @@
-"""What a prompt shows of a memory, beyond the paper: all, what RAG retrieves, what suits of that.
+"""What a prompt shows of a memory, beyond the paper: all, what RAG retrieves, what passes a filter.
 
     whole     every statement (section 3.2)
     rag       the k statements that are most similar to what is asked for
@@ -24,8 +24,8 @@ from persona_lab.core.prompt import Prompt, Request
 from persona_lab.methods.appropriateness import suitable
 from persona_lab.methods.rag import retrieve
 
-UNREADABLE = "filter_unreadable"
-"""Reason of a message that was not written, since the filter's reply could not be read."""
+UNREADABLE, FAILED = "filter_unreadable", "filter_failed"
+"""Why a message was not written: the filter's reply could not be read, or there is none."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def retrieved(
     how: RetrievalSettings,
     seed: int,
 ) -> Flow[Block]:
-    """The k statements of a memory that suit the request best by the retriever's measure.
+    """The k statements of a memory that are most similar to the request, by the retriever.
 
     Args:
         instances: of the message; the oracle finds those that are to be applied.
@@ -78,7 +78,7 @@ def retrieved(
 
 
 def filtered(block: Block, context: Context, ask: Callable[[Prompt, str], Request]) -> Flow[Block]:
-    """What of a retrieved block the model finds suitable for recipient and task.
+    """What of a retrieved block the model says suits recipient and task.
 
     Args:
         ask: makes the request of a prompt and an example of its reply.
@@ -86,7 +86,8 @@ def filtered(block: Block, context: Context, ask: Callable[[Prompt, str], Reques
     offered = sorted(block.retrieved)
     chosen = yield from suitable(block.memory.statements, request_for(context), ask)
     if chosen.positions is None:
-        problem = chosen.outcome, f"{UNREADABLE}: {chosen.reason}"
+        kind = FAILED if chosen.outcome == "failed" else UNREADABLE
+        problem = chosen.outcome, f"{kind}: {chosen.reason}"
         nothing = block.whole.only(())
         return Block(nothing, block.whole, block.ranked, block.retrieved, None, problem)
     passed = frozenset(offered[place] for place in chosen.positions)

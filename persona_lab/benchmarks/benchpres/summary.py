@@ -7,26 +7,25 @@ from collections.abc import Mapping, Sequence
 from persona_lab.benchmarks.benchpres import probe
 from persona_lab.benchmarks.benchpres.cases import CONDITIONS
 from persona_lab.benchmarks.benchpres.comparisons import (
+    BASE,
     differences,
     gap,
     reasoning_by_defence,
     tests,
 )
 from persona_lab.benchmarks.benchpres.judge_check import HumanLabel, agreement, corrected, opinions
+from persona_lab.benchmarks.benchpres.rankings import by_number
 from persona_lab.benchmarks.benchpres.scoring import COMPLETENESS, METRICS, RATES
-from persona_lab.benchmarks.benchpres.selectivity import (
-    RETRIEVED,
-    by_number,
-    selection_estimates,
-    selection_notes,
-)
+from persona_lab.benchmarks.benchpres.selection_notes import selection_notes
+from persona_lab.benchmarks.benchpres.selectivity import RETRIEVED, selection_estimates
 from persona_lab.benchmarks.benchpres.settings import BenchPreSSettings
 from persona_lab.benchmarks.benchpres.shown import UNREADABLE
 from persona_lab.core.experiment import RunSettings
 from persona_lab.core.scores import Estimate, Score, Summary
 from persona_lab.metrics.estimate import RATING, estimates
 
-ALWAYS = ("defence", "reasoning", "memory", "shown")
+ALWAYS = ("defence", "reasoning", "memory", "density", "order", "shown")
+"""By these a published figure knows its own condition; the mix says nothing at its density."""
 PARTS = ("domain", "category", "sample")
 """Figures 6 and 7, and each sample by itself."""
 
@@ -48,7 +47,8 @@ def summary(
     made = overall(scores, by, seed)
     tables = reasoning_by_defence(scores, settings.ifbench, seed) + differences(scores, seed)
     tables += by_number(scores, settings.retrieval, seed)
-    notes = _notes(scores, settings, excluded) + selection_notes(scores, settings.retrieval)
+    notes = _notes(scores, settings, excluded)
+    notes += selection_notes(scores, made, settings.retrieval)
     if labels or settings.agreement.items:
         given = opinions(scores, labels)
         notes += _unmatched(labels or [], given)
@@ -61,9 +61,10 @@ def summary(
 
 
 def conditions(scores: Sequence[Score]) -> tuple[str, ...]:
-    """The facets that results are given by: the usual ones, and others that this run varies."""
-    varying = [n for n in CONDITIONS if len({s.facets.get(n) for s in scores if n in s.facets}) > 1]
-    return tuple(n for n in CONDITIONS if n in ALWAYS or n in varying)
+    """The facets that results are given by: the usual ones, and others that this run varies or has
+    set otherwise."""
+    seen = {n: {s.facets[n] for s in scores if n in s.facets} for n in CONDITIONS}
+    return tuple(n for n in CONDITIONS if n in ALWAYS or seen[n] - {BASE[n]})
 
 
 def overall(scores: Sequence[Score], by: Sequence[str], seed: int) -> list[Estimate]:
@@ -97,6 +98,10 @@ def _notes(scores: Sequence[Score], settings: BenchPreSSettings, excluded: int) 
         found.append(
             f"Memories hold {settings.benchmark.facts} facts per profile, not all of them."
         )
+    if settings.memories.shown == ["whole"] and settings.retrieval.beyond_encoder:
+        found.append("retrieval.* is not used: memories.shown=[whole].")
+    if settings.probe:
+        found += probe.unasked(scores)
     if excluded:
         found.append(f"{excluded} instances are excluded: annotators disagreed. No rate has them.")
     rated = [s for s in scores if s.metric in METRICS and not s.reason.startswith(UNREADABLE)]

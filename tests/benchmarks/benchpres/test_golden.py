@@ -205,6 +205,21 @@ def test_reasoning_by_defence(data: Path) -> None:
     assert (off["MR"], on["MR"]) == pytest.approx((11 / 15, 1.0))
 
 
+def test_figure_4_has_a_row_for_each_memory(data: Path) -> None:
+    """Nothing is pooled: off, p01 applies role and tone of 5 preferences and all of 10, p02 all."""
+
+    def applied(request: Request, profile: str, context: str) -> set[str]:
+        few = profile == "p01" and "I like role number 2." not in request.prompt.tail[-1].content
+        return first_role_and_tone(request, profile, context) if few else ALL
+
+    found = summary_of(
+        data, writes(lambda r, p, c: ALL if r.reasoning else applied(r, p, c)),
+        "reasoning=[false,true]", "memories.density=[5,10]", "ifbench={off: 40.0, on: 50.0}",
+    )  # fmt: skip
+    made = {row["reasoning"]: row["MR"] for row in rows(found, "Reasoning and instruction")}
+    assert made == pytest.approx({"off, 5": 11 / 15, "on, 5": 1.0, "off, 10": 1.0, "on, 10": 1.0})
+
+
 def test_the_probe_splits_misapplications(data: Path) -> None:
     """The probe says that role suits every context and nothing else does. It is right about role
     where g = 1 (3) and wrong where g = 0 (3); of the 24 others right where g = 0 (12) and wrong

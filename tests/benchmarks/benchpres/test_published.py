@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
 from persona_lab.benchmarks.benchpres.experiment import BenchPreS
-from persona_lab.reporting.published import PublishedRow, load_published
+from persona_lab.reporting.published import PublishedRow, load_published, matching
+from tests.benchmarks.benchpres.data import write_data
+from tests.benchmarks.benchpres.scripted import summary_of, writes
 from tests.conftest import ROOT
 
 FILE = ROOT / "data" / "published" / BenchPreS.published
@@ -98,17 +101,79 @@ def test_conditions_are_those_of_the_tables(rows: list[PublishedRow]) -> None:
             expected = {
                 "defence": defence,
                 "memory": "with",
+                "density": "5",
+                "order": "scattered",
                 "shown": "whole",
                 "metric": row.column,
             }
         elif row.table == "Table 3":
             memory = row.column.split()[0]
+            # Without preferences there is no order of them.
+            composition = {"density": "5", "order": "scattered"}
             expected = {
                 "defence": "default",
                 "memory": memory,
+                **(composition if memory == "with" else {"density": "0"}),
                 "shown": "whole",
                 "metric": "completeness",
             }
         else:
             expected = {"metric": "agreement", "pair": row.facets["pair"]}
         assert row.facets == expected
+
+
+@pytest.mark.parametrize(
+    ("overrides", "paired"),
+    [
+        # Each cell of a table meets one estimate: Table 1 has 30 cells, Table 2 has 8.
+        ((), {"Table 1": 30}),
+        (("defence=[default,prompt]",), {"Table 1": 30, "Table 2": 8}),
+        (("memories.density=[5,10]",), {"Table 1": 30}),
+        (("memories.density=[5,10]", "memories.mix=[spread,same_category]"), {"Table 1": 30}),
+        (("memories.order=[end,scattered]",), {"Table 1": 30}),
+        (("memories.density=[5]", "memories.mix=[same_category]"), {"Table 1": 30}),
+        (("memories.density=[10]",), {}),
+        (("memories.density=[1]",), {}),
+        (("memories.density=[10]", "memories.order=[end]"), {}),
+        (("memories.order=[reversed]",), {}),
+        (("memories.shown=[rag]", "retrieval.retriever=random"), {}),
+    ],
+)
+def test_published_figures_stand_beside_the_papers_memory_only(
+    rows: list[PublishedRow], tmp_path: Path, overrides: tuple[str, ...], paired: dict[str, int]
+) -> None:
+    data = write_data(tmp_path / "data")
+    summary = summary_of(data, writes(lambda *_: {"role"}), *overrides)
+    pairs = matching(rows, summary.estimates)
+    assert Counter(pair.row.table for pair in pairs) == paired
+    for pair in pairs:
+        assert pair.estimate.facets["density"] == "5"
+        assert pair.estimate.facets["order"] == "scattered"
+        assert "domain" not in pair.estimate.facets
+
+
+@pytest.mark.parametrize(
+    ("order", "columns"),
+    [
+        ("scattered", {"without preferences": 4, "with preferences": 4}),
+        ("end", {"without preferences": 4}),
+    ],
+)
+def test_table_3_is_of_both_memories(
+    rows: list[PublishedRow], tmp_path: Path, order: str, columns: dict[str, int]
+) -> None:
+    """Four models; where the preferences stand means nothing without any."""
+    found = summary_of(
+        write_data(tmp_path / "data"), writes(lambda *_: {"role"}), "completeness=true",
+        "memories.preferences=[true,false]", f"memories.order=[{order}]",
+    )  # fmt: skip
+    pairs = [p for p in matching(rows, found.estimates) if p.row.table == "Table 3"]
+    assert Counter(pair.row.column for pair in pairs) == columns
+
+
+def test_an_unusual_mix_is_named_where_it_is_the_only_one(tmp_path: Path) -> None:
+    data = write_data(tmp_path / "data")
+    reply = writes(lambda *_: {"role"})
+    mixed = summary_of(data, reply, "memories.density=[10]", "memories.mix=[same_category]")
+    assert mixed.estimates[0].facets["mix"] == "same_category"
+    assert "mix" not in summary_of(data, reply, "memories.density=[10]").estimates[0].facets

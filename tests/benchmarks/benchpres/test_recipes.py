@@ -67,6 +67,8 @@ def test_a_recipe_runs_in_its_cpu_form(name: str, tmp_path: Path) -> None:
     assert found["status"] == "complete"
     words = " ".join(shown.split())
     assert [part for part in SHOWN[name] if part not in words] == []
+    # A form names MiniLM for every recipe, and that alone is no setting of somebody's.
+    assert "retrieval.* is not used" not in words
     assert max(len(line) for line in shown.splitlines() if "complete:" not in line) <= 100
 
 
@@ -86,8 +88,12 @@ def test_the_papers_size(tmp_path: Path) -> None:
 
 def test_the_quickstart_prints_what_it_must(tmp_path: Path) -> None:
     found, shown = scripted(tmp_path, "recipe=benchpres_quickstart")
-    overall = {e["metric"]: e for e in found["estimates"] if set(e["facets"]) == {
-        "defence", "reasoning", "memory", "shown"} and e["basis"] == "all"}  # fmt: skip
+    facets = {"defence", "reasoning", "memory", "density", "order", "shown"}
+    overall = {
+        e["metric"]: e
+        for e in found["estimates"]
+        if set(e["facets"]) == facets and e["basis"] == "all"
+    }
     assert set(overall) == {"MR", "AAR", "AAR-MR"}
     for estimate in overall.values():
         assert estimate["interval"] == "cluster jackknife"
