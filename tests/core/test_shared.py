@@ -23,6 +23,16 @@ from tests.models import ask
 HALVES = {"even": "024", "odd": "13"}
 
 
+class Submitted(Watch):
+    """It notes the roles of what is submitted."""
+
+    def __init__(self) -> None:
+        self.roles: list[str] = []
+
+    def submitted(self, request: Request) -> None:
+        self.roles.append(request.role)
+
+
 def half(item: Item) -> Item:
     return Item("even" if int(item.id) % 2 == 0 else "odd")
 
@@ -77,13 +87,6 @@ def test_it_can_share_a_model_with_those_who_want_it(tmp_path: Path) -> None:
 def test_it_goes_first_where_one_model_plays_both_parts(tmp_path: Path, window: int) -> None:
     """So that all questions about one history come together."""
 
-    class Noted(Watch):
-        def __init__(self) -> None:
-            self.roles: list[str] = []
-
-        def submitted(self, request: Request) -> None:
-            self.roles.append(request.role)
-
     def flow(item: Item) -> Flow[str]:
         if item.id in "03":
             return with_memory(item)
@@ -93,7 +96,7 @@ def test_it_goes_first_where_one_model_plays_both_parts(tmp_path: Path, window: 
         [answer] = yield [ask(f"{item.id}: no memory")]
         return str(answer.text)
 
-    both, watch = Loads().model("a"), Noted()
+    both, watch = Loads().model("a"), Submitted()
     with Store(tmp_path, "w") as store:
         models = {"judge": both, "target": both}
         made = list(drive(ITEMS, flow, models, store, watch, window=window))
@@ -104,19 +107,12 @@ def test_it_goes_first_where_one_model_plays_both_parts(tmp_path: Path, window: 
 
 
 def test_all_that_is_shared_goes_first_also_beyond_the_window(tmp_path: Path) -> None:
-    class Noted(Watch):
-        def __init__(self) -> None:
-            self.roles: list[str] = []
-
-        def submitted(self, request: Request) -> None:
-            self.roles.append(request.role)
-
     def flow(item: Item) -> Flow[str]:
         memory = yield Shared(Item(f"m{item.id}"), lambda: written(item.id))
         [answer] = yield [ask(f"{item.id}: {memory}")]
         return str(answer.text)
 
-    both, watch = Loads().model("a"), Noted()
+    both, watch = Loads().model("a"), Submitted()
     with Store(tmp_path, "w") as store:
         list(drive(ITEMS, flow, {"judge": both, "target": both}, store, watch, window=2))
     assert watch.roles == ["judge"] * 10 + ["target"] * 5
