@@ -228,7 +228,7 @@ LESS = {
     "realpref_rq4": ["method=[zero_shot,reminder,few_shot_cot,rag]"],
     "realpref_mem0": ["expression=[direct_statement]"],
 }
-"""What is left out, since a memory is written turn by turn: minutes even for the shortest history."""
+"""What is left out: a memory is written turn by turn, for minutes even of the shortest history."""
 
 
 @pytest.mark.parametrize("recipe", ROWS)
