@@ -35,7 +35,7 @@ from persona_lab.core.prompt import Prompt, Request
 from persona_lab.core.scores import Score
 from persona_lab.memory.recall import recall
 from persona_lab.methods.mem0 import Written, sources, write
-from persona_lab.methods.rag import ORACLE, RANDOM
+from persona_lab.methods.rag import BOUNDS, ORACLE, RANDOM
 from persona_lab.metrics.retrieval import sources_recalled
 
 
@@ -109,7 +109,8 @@ class Mitigations:
         relevant = evidence_turns(built, query.preference)
         if failed := written.spent.failed:
             problem = f"{failed} of {written.spent.requests} requests of the memory failed"
-            metrics = retrieval_metrics(how.k) if relevant else ()
+            lost = [m for bound in ("", *BOUNDS) for m in retrieval_metrics(how.k, bound)]
+            metrics = [*lost, IN_MEMORY] if relevant else []
             scores = [row.score(metric, None, "failed", problem) for metric in metrics]
             return Found(scores=scores, problem=problem)
         memories = written.ingested.memories

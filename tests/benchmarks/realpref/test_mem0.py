@@ -245,7 +245,7 @@ def test_a_memory_without_all_its_replies_fails_the_run_until_they_are_there(
     before = json.loads(path.read_text(encoding="utf-8"))
     # Nothing is asked and nothing is measured on a memory that is not whole.
     assert before["usage"]["target"]["requests"] == 0
-    for metric in ("overall", "recall@5", "memories"):
+    for metric in ("overall", "recall@5", "recall@5 (oracle)", "evidence_in_memory", "memories"):
         [one] = [e for e in before["estimates"] if e["metric"] == metric]
         assert (one["value"], one["n"], one["failed"]) == (None, 0, 1)
     [row] = table(before, "Memories, by history")
