@@ -36,8 +36,30 @@ from persona_lab.memory.records import (
 from persona_lab.memory.replies import read_decision
 from persona_lab.retrieval.search import search
 
-_Vectors = dict[str, NDArray[np.float32]]
-"""Text -> its unit vector, [D]."""
+
+class _Vectors(dict[str, NDArray[np.float32]]):
+    """Text -> its unit vector, [D]; and the rows of the last list of texts that was asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._texts: list[str] = []
+        self._rows: NDArray[np.float32] = np.zeros((0, 0), dtype=np.float32)
+
+    def rows(self, texts: list[str]) -> NDArray[np.float32]:
+        """[N, D], N >= 1; a list that goes on from the last one, as memories mostly do, costs what
+        is new."""
+        known = len(self._texts)
+        if texts[:known] != self._texts:
+            known = 0
+        if len(texts) > len(self._rows):
+            longer = np.zeros((2 * len(texts), len(self[texts[0]])), dtype=np.float32)
+            if known:
+                longer[:known] = self._rows[:known]
+            self._rows = longer
+        for row, text in enumerate(texts[known:], known):
+            self._rows[row] = self[text]
+        self._texts = texts
+        return self._rows[: len(texts)]
 
 
 def ingest(
@@ -76,7 +98,7 @@ def ingest(
         exchanges, ask, messages=messages, facts=facts, summary_every=summary_every
     )
     bank = Bank()
-    vectors: _Vectors = {}
+    vectors = _Vectors()
     if variant == "two_stage":
         texts = [fact.text for extraction in extractions for fact in extraction.facts]
         yield from _encode(vectors, texts, encoder)
@@ -120,7 +142,7 @@ def _most_similar(
     """The memories most similar to a fact, oldest first, so that prompts share their beginnings."""
     if not memories:
         return []
-    rows = np.stack([vectors[memory.text] for memory in memories])
+    rows = vectors.rows([memory.text for memory in memories])
     [found] = search(vectors[fact.text], rows, number)
     return [memories[position] for position in sorted(hit.position for hit in found)]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
+from functools import cache
 
 from persona_lab.memory.records import Exchange
 
@@ -55,6 +56,7 @@ def scripts(text: str) -> Counter[str]:
     return counts
 
 
+@cache
 def _script(letter: str) -> str:
     name = unicodedata.name(letter, "").removeprefix("FULLWIDTH ").removeprefix("HALFWIDTH ")
     return _SCRIPTS.get(name.split(" ")[0], "other")

@@ -75,10 +75,12 @@ def _unit(rows: Floats, what: str) -> Floats:
     """Rows of length 1; an encoder's rows, which are so already, are not copied."""
     if rows.ndim != 2:
         raise ValueError(f"{what}: shape {rows.shape} is not [N, D]")
+    with np.errstate(over="ignore"):
+        squares = np.einsum("nd,nd->n", rows, rows)
+    if (np.abs(squares - 1) < _UNIT_ERROR).all():
+        return np.ascontiguousarray(rows, dtype=np.float32)
     lengths = np.linalg.norm(rows.astype(np.float64), axis=1)
     bad = np.flatnonzero(~np.isfinite(lengths) | (lengths == 0))
     if len(bad):
         raise ValueError(f"{what} row {bad[0]} is zero or not finite and has no direction")
-    if (np.abs(lengths - 1) < _UNIT_ERROR).all():
-        return np.ascontiguousarray(rows, dtype=np.float32)
     return np.ascontiguousarray(rows / lengths[:, None], dtype=np.float32)

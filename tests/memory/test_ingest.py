@@ -5,11 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from persona_lab.core.prompt import Reply
 from persona_lab.engines.scripted import example_reply
-from persona_lab.memory.ingest import ingest
+from persona_lab.memory.ingest import _Vectors, ingest
 from persona_lab.memory.prompts import DECIDE
 from persona_lab.memory.records import Event, Failure, Ingested, whence
 from tests.memory.scripted import (
@@ -183,3 +186,14 @@ def test_its_own_examples_make_memories(tmp_path: Path) -> None:
 def test_wrong_numbers_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):
         next(ingest([], ask, "letters", **wrong))
+
+
+@given(st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=12), max_size=8))
+def test_rows_are_those_of_the_texts_whatever_was_asked_before(lists: list[list[int]]) -> None:
+    vectors = _Vectors()
+    vectors.update({str(n): np.full(3, n, dtype=np.float32) for n in range(10)})
+    for numbers in lists:
+        texts = [str(n) for n in numbers]
+        for asked in (texts, [*texts, "4", "2"], texts[:-1] or texts):
+            expected = np.stack([vectors[text] for text in asked])
+            assert np.array_equal(vectors.rows(asked), expected)
