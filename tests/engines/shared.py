@@ -12,6 +12,7 @@ from rich.console import Console
 
 from persona_lab.core.errors import EngineError
 from persona_lab.core.flow import Model
+from persona_lab.core.order import PrefixTree
 from persona_lab.core.prompt import Reply, Request
 from persona_lab.running.execute import execute
 from persona_lab.running.setup import configure, set_up
@@ -47,8 +48,16 @@ def shared(engine: Any, stop_after: int | None = None) -> Callable[[], Any]:
     return lambda: Unclosed(engine, stop_after)
 
 
-def run_on(engine: Any, folder: Path, *arguments: str) -> dict[str, Any]:
-    """Runs a recipe whose roles are all played by the packaged model; returns results.json."""
+def run_on(engine: Any, folder: Path, *arguments: str, cold: bool = False) -> dict[str, Any]:
+    """Runs a recipe whose roles are all played by the packaged model; returns results.json.
+
+    Args:
+        cold: empty the engine's cache and its account first. Needed where a recipe asks what an
+            earlier test asked: the account still has those tokens, the cache may not.
+    """
+    if cold:
+        assert engine._engine.reset_prefix_cache()
+        engine._tree = PrefixTree(engine.block_size)
     setup = set_up(configure(ROOT, arguments))
     real = next(iter(setup.prepared.values()))
     prepared = replace(real, model=Model(real.model.name, real.model.identity, shared(engine)))
