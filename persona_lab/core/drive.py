@@ -202,7 +202,7 @@ class _Drive:
         self.watch.given(live.job.case, made.case)
         if made.error:
             live.flow.close()
-            return live.ended(None, f"{made.case.id}: {made.error.strip().splitlines()[-1]}")
+            return live.ended(None, f"{made.case.id}: {made.why}")
         live.answer = made.result
         return None
 
@@ -279,7 +279,7 @@ class _Drive:
 
     def _check_stop(self) -> None:
         if self.stop():
-            raise Stopped("stopped by a signal; everything so far is saved: run again to go on")
+            raise Stopped
 
 
 def _rows(

@@ -80,3 +80,9 @@ class Stopped(PersonaLabError):
     """A signal asked the run to stop; it goes on from here when started again."""
 
     exit_code = 75
+
+    def __init__(
+        self,
+        message: str = "stopped by a signal; everything so far is saved: run again to go on",
+    ) -> None:
+        super().__init__(message)

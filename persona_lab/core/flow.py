@@ -68,6 +68,18 @@ Flow = Generator[list[Request] | Encode | Shared, Any, T]
 result of what is shared."""
 
 
+def relayed(flow: Flow[T], answer: Callable[[Any], Flow[Any]]) -> Flow[T]:
+    """A flow whose wants pass through another: `answer` is given each and returns what is sent."""
+    sent: Any = None
+    while True:
+        try:
+            wanted = flow.send(sent)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        sent = yield from answer(wanted)
+
+
 class Encoder(Protocol):
     """A resident sentence encoder that remembers what it has encoded."""
 
@@ -158,3 +170,8 @@ class Outcome(Generic[C, T]):
     exchanges: list[tuple[Request, Reply]]
     error: str = ""
     shared: bool = False
+
+    @property
+    def why(self) -> str:
+        """The last line of its error, which says what it was; empty without one."""
+        return (self.error.strip().splitlines() or [""])[-1]

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from persona_lab.core.drive import drive
-from persona_lab.core.flow import Case, Encode, Encoder, Flow, Model, Shared, Watch
+from persona_lab.core.flow import Case, Encode, Encoder, Flow, Model, Shared, Watch, relayed
 from persona_lab.core.prompt import Reply, Request
 from persona_lab.core.store import Store
 
@@ -75,7 +75,7 @@ def plan(
     shelves = _Overlay(store)
     driven = drive(
         cases,
-        lambda case: _rehearsed(case, flow(case), watch),
+        lambda case: _rehearsed(flow(case), watch),
         rehearsals,
         shelves,
         watch,
@@ -85,8 +85,7 @@ def plan(
     )
     for outcome in driven:
         if outcome.error:  # so will the run, which says more
-            last = outcome.error.strip().splitlines()[-1]
-            _log.warning("planning %s: %s", outcome.case.id, last)
+            _log.warning("planning %s: %s", outcome.case.id, outcome.why)
     return watch.roles
 
 
@@ -108,32 +107,28 @@ class MadeUp:
         return np.random.default_rng(int.from_bytes(seed)).standard_normal(self._dimension)
 
 
-def _rehearsed(case: Case, flow: Flow[T], watch: _Planner) -> Flow[T]:
+def _rehearsed(flow: Flow[T], watch: _Planner) -> Flow[T]:
     """A flow whose texts are encoded only as long as no example had a part in them."""
-    answer: Any = None
     exact, made_up = True, MadeUp()
-    while True:
-        try:
-            wanted = flow.send(answer)
-        except StopIteration as end:
-            result: T = end.value
-            return result
+
+    def answer(wanted: Any) -> Flow[Any]:
+        nonlocal exact, made_up
+        if isinstance(wanted, Encode) and not exact:
+            return made_up.vectors(wanted.texts)
+        sent = yield _rehearsed_too(wanted, watch) if isinstance(wanted, Shared) else wanted
         if isinstance(wanted, Encode):
-            if exact:
-                answer = yield wanted
-                made_up = MadeUp(answer.shape[1])  # flows put old and new vectors side by side
-            else:
-                answer = made_up.vectors(wanted.texts)
+            made_up = MadeUp(sent.shape[1])  # flows put old and new vectors side by side
         elif isinstance(wanted, Shared):
-            answer = yield _rehearsed_too(wanted, watch)
             exact &= wanted.case.id not in watch.inexact
         else:
-            answer = yield wanted
             exact &= not any(watch.made_up(request) for request in wanted)
+        return sent
+
+    return relayed(flow, answer)
 
 
 def _rehearsed_too(wanted: Shared, watch: _Planner) -> Shared:
-    return replace(wanted, flow=lambda: _rehearsed(wanted.case, wanted.flow(), watch))
+    return replace(wanted, flow=lambda: _rehearsed(wanted.flow(), watch))
 
 
 class _Planner(Watch):

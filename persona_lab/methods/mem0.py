@@ -7,14 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
-from persona_lab.core.flow import Flow
+from persona_lab.core.flow import Flow, relayed
 from persona_lab.core.prompt import Reply, Request
 from persona_lab.memory.ingest import ingest
 from persona_lab.memory.records import Asker, Exchange, Ingested, Memory, Variant
-
-T = TypeVar("T")
 
 
 @dataclass
@@ -71,10 +69,15 @@ class Spent:
 
 @dataclass(frozen=True)
 class Written:
-    """The memory of a history, and what writing it took."""
+    """The memory of a history, and what writing it took.
+
+    Attributes:
+        held: places of the exchanges that each memory stands for; see `sources`.
+    """
 
     ingested: Ingested
-    spent: Spent = field(default_factory=Spent)
+    held: list[set[int]]
+    spent: Spent
 
 
 def write(
@@ -89,11 +92,19 @@ def write(
 ) -> Flow[Written]:
     """Writes the memory of a history; see `persona_lab.memory.ingest`."""
     spent = Spent()
+
+    def counted(wanted: Any) -> Flow[Any]:
+        answer = yield wanted
+        if isinstance(wanted, list):
+            for request, reply in zip(wanted, answer, strict=True):
+                spent.add(request, reply)
+        return answer
+
     writing = ingest(
         exchanges, ask, encoder, variant=variant, messages=messages, similar=similar, facts=facts
     )
-    ingested = yield from _counted(writing, spent)
-    return Written(ingested, spent)
+    ingested = yield from relayed(writing, counted)
+    return Written(ingested, sources(ingested.memories, exchanges), spent)
 
 
 def sources(memories: Sequence[Memory], exchanges: Sequence[Exchange]) -> list[set[int]]:
@@ -101,17 +112,3 @@ def sources(memories: Sequence[Memory], exchanges: Sequence[Exchange]) -> list[s
     already spoke for when they came."""
     place = {exchange.source: i for i, exchange in enumerate(exchanges)}
     return [{place[event.source] for event in memory.history} for memory in memories]
-
-
-def _counted(flow: Flow[T], spent: Spent) -> Flow[T]:
-    answer: Any = None
-    while True:
-        try:
-            wanted = flow.send(answer)
-        except StopIteration as end:
-            result: T = end.value
-            return result
-        answer = yield wanted
-        if isinstance(wanted, list):
-            for request, reply in zip(wanted, answer, strict=True):
-                spent.add(request, reply)

@@ -12,6 +12,7 @@ and each text once.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import Protocol
 
 import numpy as np
 
@@ -55,6 +56,42 @@ def known_encoders(
         )
     names = dict.fromkeys(encoder_of(retriever, encoder) for retriever in retrievers)
     return {name: settings.get(name, EncoderSettings()) for name in names if name}
+
+
+class Retrieves(Protocol):
+    """Settings that name a retriever and the encoder that fusion uses."""
+
+    @property
+    def retriever(self) -> str: ...
+    @property
+    def encoder(self) -> str: ...
+
+
+def variant(settings: Retrieves, *names: str) -> str:
+    """How retrieval settings differ from their defaults, such as `minilm_k_10` or `user_only`.
+
+    Empty if they do not; what fusion uses is always named.
+
+    Args:
+        names: of the further settings that matter.
+    """
+    parts = differing(settings, "retriever", bare=True)
+    parts += [settings.encoder] if settings.retriever == FUSION else []
+    return "_".join(parts + differing(settings, *names))
+
+
+def differing(settings: object, *names: str, bare: bool = False) -> list[str]:
+    """The settings that differ from their type's defaults, as `name_value`; a switch as its name.
+
+    Args:
+        bare: as the value alone.
+    """
+    usual = type(settings)()
+    changed = {n: v for n in names if (v := getattr(settings, n)) != getattr(usual, n)}
+    return [
+        str(value) if bare else name if value is True else f"{name}_{value}"
+        for name, value in changed.items()
+    ]
 
 
 def retrieve(

@@ -37,6 +37,8 @@ class Metric:
 
 ACCURACY = Metric(0.0, 1.0, worse=0.0)
 RATING = Metric(1.0, 5.0)
+SHARE = Metric(0.0, 1.0)
+COUNT = Metric(0.0, float("inf"))
 
 
 def estimates(

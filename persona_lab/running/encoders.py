@@ -32,7 +32,7 @@ def open_encoders(
     def between(name: str, done: int, missing: int) -> None:
         tell(f"encoding for {name}: {done:,} of {missing:,} texts")
         if stop():
-            raise Stopped("stopped by a signal; everything so far is saved: run again to go on")
+            raise Stopped
 
     return {
         name: VectorStore(folder, SentenceEncoder(files, "auto"), partial(between, name))

@@ -127,7 +127,7 @@ def _drive(run: Run, store: Store, plans: dict[str, RolePlan], stop: Callable[[]
                     _log.error("case %s failed:\n%s", outcome.case.id, outcome.error)
         except EngineError:
             if stop():  # the signal reached the model's process first
-                raise Stopped("stopped by a signal; run again to go on") from None
+                raise Stopped from None
             raise
 
 
@@ -188,8 +188,7 @@ def _problem(run: Run, summary: Summary) -> PersonaLabError | None:
     scores = [score for score in summary.scores if score.case in asked]
     resting_on = [score for score in summary.scores if score.case in shared]
     if errors := [outcome for outcome in run.outcomes if outcome.error]:
-        last = errors[0].error.strip().splitlines()[-1]
-        return PersonaLabError(f"{len(errors)} cases failed ({last}); see run.log")
+        return PersonaLabError(f"{len(errors)} cases failed ({errors[0].why}); see run.log")
     if failed := [score for score in scores + resting_on if score.outcome == "failed"]:
         return PersonaLabError(
             f"{len(failed)} of {len(scores) + len(resting_on)} scores have no reply "

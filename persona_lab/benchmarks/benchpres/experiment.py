@@ -197,7 +197,7 @@ class BenchPreS:
     def _scores(self, outcome: Outcome[BenchPreSCase, list[Score]]) -> list[Score]:
         if outcome.result is not None:
             return outcome.result
-        case, reason = outcome.case, outcome.error.strip().splitlines()[-1]
+        case, reason = outcome.case, outcome.why
         memory, instances = self._memory(case), self._instances(case)
         if case.shown == "whole":
             return self._without_message(case, memory, instances, ("failed", reason))

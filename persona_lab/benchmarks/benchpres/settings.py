@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from persona_lab.benchmarks.benchpres.memory import OWN, Mix, Order
 from persona_lab.core.experiment import EncoderSettings
 from persona_lab.core.recipe import Strict
-from persona_lab.methods.rag import FUSION, ORACLE, encoder_of, known_encoders
+from persona_lab.methods.rag import ORACLE, encoder_of, known_encoders, variant
 
 Shown = Literal["whole", "rag", "filter"]
 """What of a memory a prompt shows: all, what is retrieved, or what of that passes a filter."""
@@ -102,11 +102,7 @@ class RetrievalSettings(Strict):
     @property
     def variant(self) -> str:
         """What is not as by default, such as `minilm_k_20`; empty if nothing is."""
-        usual = RetrievalSettings()
-        parts = [] if self.retriever == usual.retriever else [self.retriever]
-        parts += [self.encoder] if self.retriever == FUSION else []
-        parts += [f"k_{self.k}"] if self.k != usual.k else []
-        return "_".join(parts)
+        return variant(self, "k")
 
     @property
     def beyond_encoder(self) -> bool:

@@ -186,7 +186,7 @@ class PersEvalBench:
     def _scores(self, outcome: Outcome[PersEvalCase, list[Score]]) -> list[Score]:
         if outcome.result is not None:
             return outcome.result
-        case, reason = outcome.case, outcome.error.strip().splitlines()[-1]
+        case, reason = outcome.case, outcome.why
         retrieved = case.context == RETRIEVED
         lost = failed_with_bounds(self._searched(case), reason) if retrieved else []
         return [failed(case, reason), *lost]

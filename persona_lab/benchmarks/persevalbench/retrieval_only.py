@@ -133,7 +133,7 @@ class RetrievalOnly:
         """Of a scenario that failed every retriever's, so that all means are over the same ones."""
         if outcome.result is not None:
             return outcome.result
-        reason = outcome.error.strip().splitlines()[-1]
+        reason = outcome.why
         searches = self._searched(outcome.case).values()
         return [score for searched in searches for score in searched.failed(reason)]
 

@@ -18,10 +18,9 @@ from persona_lab.benchmarks.persevalbench.records import Scenario
 from persona_lab.benchmarks.persevalbench.retrieved import offered
 from persona_lab.core.scores import Estimate, Score, ScoreOutcome
 from persona_lab.methods.rag import BOUNDS, ORACLE, RANDOM
-from persona_lab.metrics.estimate import Metric, estimates
+from persona_lab.metrics.estimate import SHARE, Metric, estimates
 from persona_lab.metrics.retrieval import Measured, by_chance, recall_at_k, reciprocal_rank
 
-SHARE = Metric(0.0, 1.0)
 NOTHING_FOUND = "nothing_found"
 """Reason of scores of a search without any hit: nothing was shown."""
 BREAKDOWNS = ("family", "form", "distance")

@@ -16,7 +16,7 @@ from persona_lab.benchmarks.persevalbench.context import RECENT
 from persona_lab.benchmarks.persevalbench.records import Scenario
 from persona_lab.core.flow import Flow
 from persona_lab.core.recipe import Strict
-from persona_lab.methods.rag import FUSION, retrieve
+from persona_lab.methods.rag import retrieve, variant
 
 
 class Search(Strict):
@@ -42,11 +42,7 @@ class Retrieval(Search):
     @property
     def variant(self) -> str:
         """What is not the default, such as `minilm_k_10`; empty if nothing is."""
-        usual = Retrieval()
-        parts = [] if self.retriever == usual.retriever else [self.retriever]
-        parts += [self.encoder] if self.retriever == FUSION else []
-        parts += [] if self.k == usual.k else [f"k_{self.k}"]
-        return "_".join(parts)
+        return variant(self, "k")
 
 
 def offered(scenario: Scenario) -> list[int]:

@@ -10,6 +10,10 @@ Guo et al., "Towards Natural Personalization" (arXiv 2603.04191). Where its sect
     prompts.py           Appendix F.2 (judge, Tables 4-6) and H.2 (methods), word for word
     few_shot.py          Appendix H.2.1: few-shot chain-of-thought, frame and examples
     retrieved.py         Appendix H.2.1: what RAG retrieves and shows
+    remembered.py        Appendix H.2.3: what Mem0 writes, recalls and shows
+    memory_report.py     Appendix H.2.3: its sizes, costs, failures, and where each memory came from
+    mitigations.py       Appendix H.2: RAG and Mem0 before a question, held to the evidence
+    on_histories.py      section 3.4: users and histories, as all experiments read them
     retrieval_only.py    Appendix H.2.1: retrievers by themselves, against the evidence
     scoring.py           section 4.2: from replies to scores
     settings.py          section 5.1: what a recipe chooses from

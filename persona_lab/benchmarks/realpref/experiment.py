@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from persona_lab.benchmarks.realpref.cases import RealPrefCase, all_cases, share_of
-from persona_lab.benchmarks.realpref.context import CaseHistories
-from persona_lab.benchmarks.realpref.data_checks import check_users, report
+from persona_lab.benchmarks.realpref.cases import RealPrefCase, all_cases
 from persona_lab.benchmarks.realpref.judge_check import agreement_tables, as_second
 from persona_lab.benchmarks.realpref.memory_report import memory_report
 from persona_lab.benchmarks.realpref.mitigations import Mitigations
+from persona_lab.benchmarks.realpref.on_histories import OnHistories
 from persona_lab.benchmarks.realpref.prompts import DIMENSIONS, JUDGE_SCHEMA, judge_prompt
-from persona_lab.benchmarks.realpref.records import User, check_voiced, data_digest, load_users
 from persona_lab.benchmarks.realpref.scoring import (
     EXAMPLE_VERDICT,
     Row,
@@ -32,10 +30,10 @@ from persona_lab.core.experiment import ModelSettings, RunSettings, resolve_data
 from persona_lab.core.flow import Flow, Outcome
 from persona_lab.core.prompt import EMPTY, Prompt, Request
 from persona_lab.core.recipe import Strict
-from persona_lab.core.scores import RowsTable, Score, Summary
+from persona_lab.core.scores import Score, Summary
 
 
-class RealPref:
+class RealPref(OnHistories):
     """Section 5.
 
     Args:
@@ -56,16 +54,13 @@ class RealPref:
 
     def __init__(self, settings: RealPrefSettings, run: RunSettings, root: Path) -> None:
         self.settings, self.run, self.root = settings, run, root
-        folder = resolve_data(settings.benchmark.path, root)
-        users = chosen_users(load_users(folder), settings.benchmark.users)
-        self.users = share_of(users, settings.benchmark.share)
-        check_voiced(folder, self.users, settings.expression)
-        as_transcript = settings.history_format == "transcript"
-        self.histories = CaseHistories(
-            self.users, settings.context, root, as_transcript=as_transcript
+        super().__init__(
+            settings.benchmark,
+            settings.context,
+            settings.expression,
+            root,
+            as_transcript=settings.history_format == "transcript",
         )
-        filler = self.histories.filler
-        self.data_hash = data_digest(folder) + (f"+filler-{filler.digest}" if filler else "")
         self.mitigations = Mitigations(settings, run, self.histories)
         self.judges = _judges(settings, run)
         writes = ("memory",) if settings.method.mem0 is not None else ()
@@ -110,16 +105,6 @@ class RealPref:
         scores = evidence + open_scores(row, answer, own)
         return scores + [s for v in second for s in as_second(open_scores(row, answer, v))]
 
-    def inventory(self) -> list[RowsTable]:
-        """The histories of a run."""
-        rows = self.histories.inventory(self.cases())
-        return [RowsTable("Histories, in tokens", rows)] if rows else []
-
-    def check_data(self) -> tuple[str, int]:
-        """The paper's quality rules, held to by program (Appendices E, F.1 and G.2)."""
-        findings = check_users(self.users)
-        return report(self.users, findings), len(findings)
-
     def summarize(self, outcomes: Sequence[Outcome[Any, Any]]) -> Summary:
         """Estimates, tests and tables of the paper, as far as the recipe asks for them."""
         memories = [outcome for outcome in outcomes if outcome.shared]
@@ -130,12 +115,11 @@ class RealPref:
         human = self.settings.human_scores
         tables = repeats_tables(scores, self.settings.repeats)
         tables += agreement_tables(scores, resolve_data(human, self.root) if human else None)
-        filler = self.histories.filler
         return Summary(
             scores + report.scores,
             all_estimates(scores, outcomes, self.settings, self.run.seed) + report.estimates,
             significance(scores, self.run.seed),
-            notes(scores, self.settings, filler.note if filler else ""),
+            notes(scores, self.settings, self.filler_notes),
             tables + report.tables + spent_by_method(outcomes, [one.spent for one in written]),
             files={"memories": report.memories},
             unread=(
@@ -147,7 +131,7 @@ class RealPref:
     def _scores(self, outcome: Outcome[RealPrefCase, list[Score]]) -> list[Score]:
         if outcome.result is not None:
             return outcome.result
-        return self._unasked(outcome.case, outcome.error.strip().splitlines()[-1])
+        return self._unasked(outcome.case, outcome.why)
 
     def _unasked(self, case: RealPrefCase, reason: str) -> list[Score]:
         return [
@@ -194,20 +178,3 @@ def _judges(settings: RealPrefSettings, run: RunSettings) -> dict[str, ModelSett
         raise ConfigError("open-ended questions need a judge: add judge=NAME of configs/model")
     judges = {"judge": run.judge}
     return judges | ({"second_judge": run.second_judge} if run.second_judge else {})
-
-
-def chosen_users(users: list[User], wanted: list[str] | None) -> list[User]:
-    """The users that a recipe names; all, if it names none.
-
-    Raises:
-        ConfigError: one of them is not in the data.
-    """
-    if wanted is None:
-        return users
-    known = {user.id for user in users}
-    if unknown := [user for user in wanted if user not in known]:
-        raise ConfigError(
-            f"benchmark.users: {', '.join(unknown)} not in the data, which has "
-            f"{', '.join(sorted(known))}"
-        )
-    return [user for user in users if user.id in wanted]

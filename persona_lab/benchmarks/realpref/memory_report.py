@@ -12,10 +12,9 @@ from persona_lab.core.flow import Outcome
 from persona_lab.core.scores import Estimate, Row, RowsTable, Score
 from persona_lab.memory.records import Ingested
 from persona_lab.methods.mem0 import Written
-from persona_lab.metrics.estimate import Metric, estimates
+from persona_lab.metrics.estimate import COUNT, estimates
 
-_COUNT = Metric(0.0, float("inf"))
-METRICS = dict.fromkeys(("memories", "memory_failures", "memory_prompt_tokens"), _COUNT)
+METRICS = dict.fromkeys(("memories", "memory_failures", "memory_prompt_tokens"), COUNT)
 """Per history: memories in the end, replies that nothing could be made of, what writing asked."""
 _PRINTED = 20
 
@@ -66,14 +65,13 @@ def memory_report(
     )
 
 
-def _conditions(
-    cases: Sequence[RealPrefCase],
-) -> dict[tuple[str, str], list[dict[str, str]]]:
+def _conditions(cases: Sequence[RealPrefCase]) -> dict[tuple[str, str], list[dict[str, str]]]:
     """Expression and context -> the facets of each condition of Mem0 that there is."""
     found: dict[tuple[str, str], dict[tuple[str, ...], dict[str, str]]] = {}
-    for case in (case for case in cases if case.method == "mem0"):
-        facets = {name: case.facets[name] for name in BY}
-        found.setdefault((case.expression, case.context), {})[tuple(facets.values())] = facets
+    for case in cases:
+        if case.method == "mem0":
+            facets = {name: case.facets[name] for name in BY}
+            found.setdefault((case.expression, case.context), {})[tuple(facets.values())] = facets
     return {place: list(conditions.values()) for place, conditions in found.items()}
 
 

@@ -34,7 +34,7 @@ from persona_lab.core.flow import Flow, Shared
 from persona_lab.core.prompt import Prompt, Request
 from persona_lab.core.scores import Score
 from persona_lab.memory.recall import recall
-from persona_lab.methods.mem0 import Written, sources, write
+from persona_lab.methods.mem0 import Written, write
 from persona_lab.methods.rag import BOUNDS, ORACLE, RANDOM
 from persona_lab.metrics.retrieval import sources_recalled
 
@@ -113,9 +113,8 @@ class Mitigations:
             metrics = [*lost, IN_MEMORY] if relevant else []
             scores = [row.score(metric, None, "failed", problem) for metric in metrics]
             return Found(scores=scores, problem=problem)
-        memories = written.ingested.memories
+        memories, held = written.ingested.memories, written.held
         recalled = yield from recall(query.query, written.ingested, how.encoder, how.k)
-        held = sources(memories, exchanges(built))
         ranked = [memories.index(memory) for memory in recalled]
         reason = "" if recalled else NOTHING_FOUND
         measured = recall_measured(held, ranked, relevant, how.k)

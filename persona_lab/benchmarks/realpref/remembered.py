@@ -19,7 +19,7 @@ from persona_lab.benchmarks.realpref.prompts import NOW_RECALL, REMINDER
 from persona_lab.benchmarks.realpref.records import Asked, Expression, User
 from persona_lab.core.recipe import Strict
 from persona_lab.memory.records import Exchange, Memory, Variant
-from persona_lab.methods.rag import ORACLE, RANDOM
+from persona_lab.methods.rag import ORACLE, RANDOM, differing
 from persona_lab.metrics.retrieval import (
     Measured,
     Sources,
@@ -55,17 +55,9 @@ class Mem0Settings(Strict):
     @property
     def difference(self) -> str:
         """What is not the default, such as `minilm_add_only_k_10`; empty if nothing is."""
-        usual = Mem0Settings()
-        parts = [
-            value
-            for value, default in ((self.encoder, usual.encoder), (self.variant, usual.variant))
-            if value != default
-        ]
         decides = ("similar",) if self.variant == "two_stage" else ()
-        for name in ("messages", *decides, "facts", "k", "history"):
-            if (value := getattr(self, name)) != getattr(usual, name):
-                parts.append(f"{name}_{value}")
-        return "_".join(parts)
+        parts = differing(self, "encoder", "variant", bare=True)
+        return "_".join(parts + differing(self, "messages", *decides, "facts", "k", "history"))
 
 
 @dataclass(frozen=True)

@@ -12,18 +12,9 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from persona_lab.benchmarks.realpref.cases import chosen, share_of
-from persona_lab.benchmarks.realpref.context import CaseHistories
-from persona_lab.benchmarks.realpref.data_checks import check_users, report
-from persona_lab.benchmarks.realpref.experiment import chosen_users
-from persona_lab.benchmarks.realpref.records import (
-    Asked,
-    Expression,
-    User,
-    check_voiced,
-    data_digest,
-    load_users,
-)
+from persona_lab.benchmarks.realpref.cases import chosen
+from persona_lab.benchmarks.realpref.on_histories import OnHistories
+from persona_lab.benchmarks.realpref.records import Asked, Expression, User
 from persona_lab.benchmarks.realpref.retrieved import Retrieval, evidence, search, units
 from persona_lab.benchmarks.realpref.scoring import (
     Row,
@@ -38,10 +29,10 @@ from persona_lab.benchmarks.realpref.settings import (
     Contexts,
 )
 from persona_lab.benchmarks.realpref.summary import scale_notes
-from persona_lab.core.experiment import EncoderSettings, RunSettings, resolve_data
+from persona_lab.core.experiment import EncoderSettings, RunSettings
 from persona_lab.core.flow import Flow, Outcome
 from persona_lab.core.recipe import Strict, one_or_more
-from persona_lab.core.scores import RowsTable, Score, Summary
+from persona_lab.core.scores import Score, Summary
 from persona_lab.methods.rag import RANDOM, known_encoders
 from persona_lab.metrics.estimate import estimates
 
@@ -88,7 +79,7 @@ class RetrievalCase:
         return f"{self.asked.id}/{self.expression}/{self.context}"
 
 
-class RetrievalOnly:
+class RetrievalOnly(OnHistories):
     """Recall@k and reciprocal rank of every retriever, on the histories of section 3.4.
 
     Args:
@@ -107,13 +98,7 @@ class RetrievalOnly:
 
     def __init__(self, settings: RetrievalSettings, run: RunSettings, root: Path) -> None:
         self.settings, self.run = settings, run
-        folder = resolve_data(settings.benchmark.path, root)
-        users = chosen_users(load_users(folder), settings.benchmark.users)
-        self.users = share_of(users, settings.benchmark.share)
-        check_voiced(folder, self.users, settings.expression)
-        self.histories = CaseHistories(self.users, settings.context, root)
-        filler = self.histories.filler
-        self.data_hash = data_digest(folder) + (f"+filler-{filler.digest}" if filler else "")
+        super().__init__(settings.benchmark, settings.context, settings.expression, root)
         fused_with = settings.retrieval.encoder
         self.encoders = known_encoders(settings.retrievers, fused_with, settings.encoders)
 
@@ -143,29 +128,18 @@ class RetrievalOnly:
             scores += retrieval_scores(row, ranked, relevant, how.k)
         return scores
 
-    def inventory(self) -> list[RowsTable]:
-        """The histories of a run."""
-        rows = self.histories.inventory(self.cases())
-        return [RowsTable("Histories, in tokens", rows)] if rows else []
-
-    def check_data(self) -> tuple[str, int]:
-        """The paper's quality rules, held to by program (Appendices E, F.1 and G.2)."""
-        findings = check_users(self.users)
-        return report(self.users, findings), len(findings)
-
     def summarize(self, outcomes: Sequence[Outcome[RetrievalCase, list[Score]]]) -> Summary:
         """Estimates by retriever, expression and context, with what was to be found."""
         scores = [score for outcome in outcomes for score in outcome.result or []]
         metrics = retrieval_metrics(self.settings.retrieval.k)
         made = estimates(scores, metrics, BY, unit="user", seed=self.run.seed)
         notes = (
-            [f"{len(failed)} queries failed: {failed[0].error.strip().splitlines()[-1]}"]
+            [f"{len(failed)} queries failed: {failed[0].why}"]
             if (failed := [outcome for outcome in outcomes if outcome.error])
             else []
         )
         notes += scale_notes(self.settings.context)
-        filler = self.histories.filler
-        return Summary(scores, made, [], notes + ([filler.note] if filler and filler.note else []))
+        return Summary(scores, made, [], notes + self.filler_notes)
 
 
 def _facets(user: User, asked: Asked, expression: str, context: str) -> dict[str, str]:

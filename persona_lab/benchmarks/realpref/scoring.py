@@ -12,7 +12,7 @@ from persona_lab.benchmarks.realpref.prompts import DIMENSIONS
 from persona_lab.benchmarks.realpref.tasks import Question, Task
 from persona_lab.core.prompt import Reply
 from persona_lab.core.scores import Score, ScoreOutcome
-from persona_lab.metrics.estimate import ACCURACY, RATING, Metric
+from persona_lab.metrics.estimate import ACCURACY, RATING, SHARE, Metric
 from persona_lab.metrics.retrieval import Measured, by_chance, recall_at_k, reciprocal_rank
 from persona_lab.parsing.choice import parse_choice
 from persona_lab.parsing.parsed import Parsed
@@ -21,7 +21,6 @@ from persona_lab.parsing.truth import parse_truth
 
 METRICS = {"accuracy": ACCURACY, **dict.fromkeys([*DIMENSIONS, "overall"], RATING)}
 """Overall is the mean of the three dimensions of one answer."""
-SHARE = Metric(0.0, 1.0)
 EXAMPLE_VERDICT = json.dumps({"Judge_Reason": "Mentions it and builds on it.", "Score": 4})
 NOTHING_FOUND = "nothing_found"
 """Reason of retrieval scores where no text was retrieved: nothing was shown."""

@@ -13,7 +13,7 @@ from persona_lab.benchmarks.realpref.retrieved import Retrieval
 from persona_lab.benchmarks.realpref.tasks import Task
 from persona_lab.core.experiment import EncoderSettings
 from persona_lab.core.recipe import Strict, one_or_more
-from persona_lab.methods.rag import FUSION, ORACLE, encoder_of, known_encoders
+from persona_lab.methods.rag import ORACLE, encoder_of, known_encoders, variant
 
 Kind = Literal["original", "generalized"]
 CONTEXTS = ("simple", "normal", "long", "very_long", "extended", "extreme")
@@ -115,13 +115,7 @@ class RagSettings(Retrieval):
     @property
     def variant(self) -> str:
         """What is not as in the paper, such as `minilm_k_10`; empty if nothing is."""
-        paper = RagSettings()
-        parts = [] if self.retriever == paper.retriever else [self.retriever]
-        parts += [self.encoder] if self.retriever == FUSION else []
-        for name in ("k", "unit", "user_only", "history"):
-            if (value := getattr(self, name)) != getattr(paper, name):
-                parts.append(name if value is True else f"{name}_{value}")
-        return "_".join(parts)
+        return variant(self, "k", "unit", "user_only", "history")
 
 
 class Methods(Strict):

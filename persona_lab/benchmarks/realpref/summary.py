@@ -9,7 +9,6 @@ from persona_lab.benchmarks.realpref.scoring import (
     ANSWER_CUT,
     IN_MEMORY,
     METRICS,
-    SHARE,
     SHOWN,
     retrieval_metrics,
 )
@@ -18,7 +17,7 @@ from persona_lab.benchmarks.realpref.token_report import token_report
 from persona_lab.core.flow import Outcome
 from persona_lab.core.scores import Estimate, Row, RowsTable, Score
 from persona_lab.methods.rag import BOUNDS
-from persona_lab.metrics.estimate import estimates
+from persona_lab.metrics.estimate import SHARE, estimates
 from persona_lab.metrics.repeats import FEWEST_RUNS, repeated_runs
 
 BY = ("preference", "task", "method", "context", "expression", "check")
@@ -75,14 +74,13 @@ def scale_notes(contexts: Contexts) -> list[str]:
     return [f"Contexts are scaled to {contexts.scale:.1%} of Table 2's lengths."]
 
 
-def notes(scores: Sequence[Score], settings: RealPrefSettings, filler: str) -> list[str]:
+def notes(scores: Sequence[Score], settings: RealPrefSettings, filler: Sequence[str]) -> list[str]:
     """What must stand below the numbers.
 
     Args:
         filler: what the filler's source asks to be said.
     """
-    found = [filler] if filler else []
-    found += scale_notes(settings.context)
+    found = [*filler, *scale_notes(settings.context)]
     shown = [s for s in scores if s.metric == SHOWN]
     for method in dict.fromkeys(s.facets["method"] for s in shown):
         mine = [s for s in shown if s.facets["method"] == method]

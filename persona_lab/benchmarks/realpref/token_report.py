@@ -10,10 +10,9 @@ from persona_lab.benchmarks.realpref.cases import RealPrefCase
 from persona_lab.core.flow import Outcome
 from persona_lab.core.scores import Estimate, Row, RowsTable, Score
 from persona_lab.methods.mem0 import Spent
-from persona_lab.metrics.estimate import Metric, estimates
+from persona_lab.metrics.estimate import COUNT, estimates
 
-_COUNT = Metric(0.0, float("inf"))
-TOKENS = {"prompt_tokens": _COUNT, "completion_tokens": _COUNT}
+TOKENS = {"prompt_tokens": COUNT, "completion_tokens": COUNT}
 
 
 def token_report(

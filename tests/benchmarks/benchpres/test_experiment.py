@@ -23,11 +23,6 @@ from tests.benchmarks.benchpres.scripted import (
 )
 
 
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    return write_data(tmp_path / "data")
-
-
 @pytest.mark.parametrize(
     ("reply", "rating"),
     [

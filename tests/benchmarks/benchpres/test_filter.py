@@ -1,8 +1,6 @@
 """What the filter lets through, and what is said of it and of retrieval; all numbers by hand.
 
-The data of `write_data` (see test_golden.py): 15 instances have g = 0 and 15 have g = 1. Where
-n + m of profile n and context m is even (3 of the 6), role, tone and nickname have g = 0, style and
-markers g = 1; where it is odd, the other way round. A memory has 3 facts and 5 preferences.
+The data are described in showing.py.
 """
 
 from __future__ import annotations
@@ -32,14 +30,6 @@ from tests.benchmarks.benchpres.showing import (
     run,
     text_of,
 )
-
-pytest.importorskip("faiss")
-pytest.importorskip("bm25s")
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    return write_data(tmp_path / "data")
 
 
 def test_a_filter_that_keeps_everything_asks_for_the_same_messages(data: Path) -> None:

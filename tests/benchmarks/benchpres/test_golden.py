@@ -29,11 +29,6 @@ from tests.benchmarks.benchpres.scripted import (
 ALL, NOTHING = set(CATEGORIES), set[str]()
 
 
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    return write_data(tmp_path / "data")
-
-
 def first_role_and_tone(request: Request, profile: str, context: str) -> set[str]:
     """p02 applies everything; p01 role and tone."""
     return ALL if profile == "p02" else {"role", "tone"}

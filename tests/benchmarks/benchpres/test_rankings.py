@@ -1,8 +1,6 @@
 """How selective retrieval is, by the number of statements and by itself; all numbers by hand.
 
-The data of `write_data` (see test_golden.py): 15 instances have g = 0 and 15 have g = 1. Where
-n + m of profile n and context m is even (3 of the 6), role, tone and nickname have g = 0, style and
-markers g = 1; where it is odd, the other way round. A memory has 3 facts and 5 preferences.
+The data are described in showing.py.
 """
 
 from __future__ import annotations
@@ -37,14 +35,6 @@ from tests.benchmarks.benchpres.showing import (
     table,
     text_of,
 )
-
-pytest.importorskip("faiss")
-pytest.importorskip("bm25s")
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    return write_data(tmp_path / "data")
 
 
 @pytest.mark.parametrize(("k", "share"), [(1, 3), (2, 6), (3, 9), (5, 15)])

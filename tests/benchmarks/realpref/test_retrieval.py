@@ -18,7 +18,7 @@ from persona_lab.benchmarks.realpref.records import Turn
 from persona_lab.benchmarks.realpref.retrieved import evidence, rag_text, units
 from persona_lab.benchmarks.realpref.scoring import Row, retrieval_scores
 from persona_lab.benchmarks.realpref.settings import RagSettings
-from persona_lab.core.errors import ConfigError, PersonaLabError
+from persona_lab.core.errors import PersonaLabError
 from persona_lab.core.flow import Model
 from persona_lab.core.prompt import EMPTY, Reply
 from persona_lab.core.store import Store
@@ -26,6 +26,7 @@ from persona_lab.engines.scripted import ScriptedEngine
 from persona_lab.run import main
 from persona_lab.running.execute import execute
 from persona_lab.running.setup import configure, planned, set_up
+from tests.benchmarks.realpref.reported import assert_refused, reported
 from tests.conftest import ROOT
 
 pytest.importorskip("faiss")
@@ -47,11 +48,7 @@ RAG = ["recipe=realpref_quickstart_rag", "form=cpu_memory", "engine=scripted"]
 
 
 def run(folder: Path, *arguments: str) -> tuple[dict[str, Any], str, Path]:
-    console = Console(width=100)
-    with console.capture() as capture:
-        execute(set_up(configure(ROOT, arguments)), folder, console)
-    path = max(folder.glob("*/results.json"), key=lambda p: p.stat().st_mtime)
-    return json.loads(path.read_text(encoding="utf-8")), capture.get(), path.parent
+    return reported(set_up(configure(ROOT, arguments)), folder)
 
 
 def values(scores: pd.DataFrame, metric: str) -> list[float]:
@@ -178,8 +175,7 @@ def test_retrievers_side_by_side_without_a_model(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_retrieved_is_refused(arguments: list[str], problem: str) -> None:
-    with pytest.raises(ConfigError, match=re.escape(problem)):
-        set_up(configure(ROOT, arguments))
+    assert_refused(arguments, problem)
 
 
 def test_a_variant_is_not_the_papers_method() -> None:
